@@ -1,0 +1,138 @@
+"""The leader's own rows, in memory: what is open and what may still change. Read from the store at start and after any failure.
+
+Nobody but the leader writes these tables, so between two reads the book is the present. `write` stores
+first and remembers then: what the book holds is in the store.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from alerts.incidents.lifecycle import State
+from alerts.recovery.envelope import PENDING, UNDER_WAY
+from pipeline.clock import to_micros
+from pipeline.queries.actions_of import actions_of
+from pipeline.queries.findings_open import findings_open
+from pipeline.queries.incidents_unsettled import incidents_unsettled
+from pipeline.queries.pages_queued import pages_queued
+from pipeline.records import (
+    ActionTransition,
+    AttemptTransition,
+    FindingTransition,
+    IncidentTransition,
+    NotificationTransition,
+    Transition,
+)
+from pipeline.store import Store
+
+SETTLING = timedelta(days=1)  # a resolved incident may still catch up, and its pages go out, for so long
+
+
+@dataclass(slots=True)
+class Book:
+    """What is open, by id. `cleared` tells why an incident's last finding went; `paged` holds ids of queued notifications."""
+
+    store: Store
+    findings: dict[str, FindingTransition] = field(default_factory=dict)
+    incidents: dict[str, IncidentTransition] = field(default_factory=dict)
+    actions: dict[str, ActionTransition] = field(default_factory=dict)
+    paged: set[str] = field(default_factory=set)
+    cleared: dict[str, str] = field(default_factory=dict)
+
+    def write(self, *made: Transition) -> None:
+        """Store transitions, one insert each, and remember them. Raises StoreError: then the book must be read again."""
+        for one in made:
+            self.store.insert([one], token=self._token(one))
+            self._remember(one)
+
+    def _remember(self, one: Transition) -> None:
+        match one:
+            case FindingTransition(new_state="open"):
+                self.findings[one.finding] = one
+            case FindingTransition():
+                self.findings.pop(one.finding, None)
+                self.cleared[one.incident] = one.reason
+            case IncidentTransition():
+                self.incidents[one.incident] = one
+            case ActionTransition():
+                self.actions[one.action] = one
+            case NotificationTransition():
+                self.paged.add(one.notification)
+            case _:
+                pass
+
+    def _token(self, one: Transition) -> str:
+        """Only one transition can follow a given one: that is what makes it the same one when it is written again."""
+        match one:
+            case FindingTransition():
+                return f"finding:{one.finding}:{_after(self.findings.get(one.finding))}"
+            case IncidentTransition():
+                return f"incident:{one.incident}:{_after(self.incidents.get(one.incident))}"
+            case ActionTransition():
+                return f"action:{one.action}:{_after(self.actions.get(one.action))}"
+            case NotificationTransition():
+                return f"notification:{one.notification}:{one.new_state}"
+            case AttemptTransition():
+                return f"attempt:{one.attempt}:{one.new_state}"
+            case _:
+                raise TypeError(f"the leader does not write {type(one).__name__}")
+
+    def unresolved(self) -> list[IncidentTransition]:
+        """The incidents that are not resolved, oldest first."""
+        return [i for i in self.incidents.values() if i.new_state != State.RESOLVED]
+
+    def unsettled(self) -> list[IncidentTransition]:
+        """Those, and the resolved ones that have not caught up yet."""
+        return [i for i in self.incidents.values() if i.new_state != State.RESOLVED or (i.recovered_at and not i.caught_up_at)]
+
+    def finding(self, key: str) -> FindingTransition | None:
+        """The open finding of `key`."""
+        return next((f for f in self.findings.values() if f.key == key), None)
+
+    def findings_of(self, incident: str) -> tuple[FindingTransition, ...]:
+        """The open findings of an incident, oldest first."""
+        return tuple(f for f in self.findings.values() if f.incident == incident)
+
+    def actions_of(self, incident: str) -> list[ActionTransition]:
+        """The actions of an incident, oldest first."""
+        return [a for a in self.actions.values() if a.incident == incident]
+
+    def open_actions(self) -> list[ActionTransition]:
+        """The actions that wait or are under way."""
+        return [a for a in self.actions.values() if a.new_state in PENDING | UNDER_WAY]
+
+    def runs(self) -> Iterable[str]:
+        """The runs that something open is about."""
+        return {
+            *(i.run for i in self.unsettled() if i.run),
+            *(a.run for a in self.open_actions()),
+            *(f.run for f in self.findings.values()),
+        }
+
+    def forget(self, now: datetime) -> None:
+        """Drop what has been settled for long."""
+        old = {i.incident for i in self.incidents.values() if i.resolved_at and now - i.resolved_at > SETTLING}
+        for incident in old:
+            del self.incidents[incident]
+            self.cleared.pop(incident, None)
+        runs = {i.run for i in self.unresolved() if i.run}
+        kept = {a.action for a in self.open_actions()}
+        self.actions = {k: a for k, a in self.actions.items() if k in kept or a.incident in self.incidents or a.run in runs}
+
+
+def read_book(store: Store, now: datetime) -> Book:
+    """The book as the rows tell it. Raises StoreError."""
+    book = Book(store)
+    for finding in findings_open(store):
+        book.findings[finding.finding] = finding
+    for incident in incidents_unsettled(store, now - SETTLING):
+        book.incidents[incident.incident] = incident
+    names = list(book.incidents)
+    for action in actions_of(store, names, sorted({i.run for i in book.unresolved() if i.run})):
+        book.actions[action.action] = action
+    book.paged = pages_queued(store, names) if names else set()
+    return book
+
+
+def _after(last: Transition | None) -> str:
+    return f"after:{to_micros(last.at)}" if last else "first"

@@ -1,0 +1,30 @@
+"""Every detector, once. A detector is a file with NAME, `detect` and `clears`; a test fails for what one lacks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from alerts.detectors import heartbeat_lost, rank_exit, step_stall
+from alerts.detectors.verdict import Verdict
+from alerts.snapshot import Snapshot
+from pipeline.catalog.faults import COLLECTIVE_HANG, HOST_DOWN, RANK_CRASH, RANK_STOPPED, STARTUP_FAILURE, TELEMETRY_LOST, Fault
+from pipeline.records import FindingTransition
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """A detector and the faults that it may name. `once`: of a key it opens at most one finding ever."""
+
+    name: str
+    faults: tuple[Fault, ...]
+    detect: Callable[[Snapshot, datetime], list[Verdict]]
+    clears: Callable[[FindingTransition, Snapshot, datetime], str | None]
+    once: bool = False
+
+
+DETECTORS: tuple[Detector, ...] = (
+    Detector(rank_exit.NAME, (RANK_CRASH, STARTUP_FAILURE), rank_exit.detect, rank_exit.clears, once=True),
+    Detector(step_stall.NAME, (RANK_STOPPED, COLLECTIVE_HANG, RANK_CRASH), step_stall.detect, step_stall.clears),
+    Detector(heartbeat_lost.NAME, (TELEMETRY_LOST, HOST_DOWN), heartbeat_lost.detect, heartbeat_lost.clears),
+)
+BY_NAME: dict[str, Detector] = {d.name: d for d in DETECTORS}

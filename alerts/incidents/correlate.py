@@ -1,0 +1,141 @@
+"""Findings with one cause are one incident: which open incident a verdict belongs to, and what it changes there."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from alerts.detectors import rank_exit
+from alerts.detectors.verdict import Verdict
+from alerts.incidents.lifecycle import State, open_incident
+from alerts.transitions import LEADER
+from pipeline.catalog.faults import BY_NAME, HOST_DOWN, RANK_STOPPED, TELEMETRY_LOST, Fault
+from pipeline.records import FindingTransition, IncidentTransition
+
+
+def incident_key(fault: Fault, node: str, rank: int | None, run: str) -> str:
+    """Cause + entity + run, without measured values."""
+    entity = f"{node}/rank {rank}" if rank is not None else node
+    return f"{fault.name}|{entity}|{run}"
+
+
+def home(verdict: Verdict, incidents: Iterable[IncidentTransition]) -> IncidentTransition | None:
+    """The open incident that `verdict` belongs to, or None: it is the first of a new one.
+
+    One with the same key; or, of faults that stop a run, one about the same attempt, or one whose next
+    attempt failed before it recovered. Lost telemetry and a host that is down are the same silence.
+    """
+    key = incident_key(verdict.fault, verdict.node, verdict.rank, verdict.run)
+    unresolved = [i for i in incidents if i.new_state != State.RESOLVED and i.run == verdict.run]
+    same_key = [i for i in unresolved if i.key == key]
+    related = [i for i in unresolved if _related(verdict, i)]
+    return next(iter(same_key + related), None)
+
+
+def _related(verdict: Verdict, incident: IncidentTransition) -> bool:
+    silence = {TELEMETRY_LOST.name, HOST_DOWN.name}
+    if verdict.fault.name in silence and incident.fault in silence:
+        return verdict.node == incident.node
+    if verdict.fault is TELEMETRY_LOST or incident.fault == TELEMETRY_LOST.name:
+        return False
+    attempts = {incident.attempt} if incident.recovered_at else {incident.attempt, incident.next_attempt}
+    return verdict.attempt in attempts - {""}
+
+
+def first_transition(verdict: Verdict, incident: str, now: datetime) -> IncidentTransition:
+    """The opening of `incident` by its first finding."""
+    return open_incident(
+        IncidentTransition(
+            old_state="",
+            new_state=State.OPEN,
+            reason=verdict.reason,
+            actor=LEADER,
+            at=now,
+            incident=incident,
+            key=incident_key(verdict.fault, verdict.node, verdict.rank, verdict.run),
+            fault=verdict.fault.name,
+            layer=verdict.fault.layer,
+            severity=verdict.fault.severity,
+            title=title(verdict.fault, verdict.run, verdict.node, verdict.rank),
+            run=verdict.run,
+            attempt=verdict.attempt,
+            node=verdict.node,
+            rank=verdict.rank,
+            confidence=verdict.confidence,
+            onset=min(verdict.onset, now),
+            detected_at=now,
+            located_at=now if is_located(verdict) else None,
+        )
+    )
+
+
+def title(fault: Fault, run: str, node: str, rank: int | None) -> str:
+    """What a person reads first: what, where, which run."""
+    where = " on ".join(part for part in (f"rank {rank}" if rank is not None else "", node) if part)
+    return f"{fault.summary}: {where + ', ' if where else ''}run {run}"
+
+
+def is_located(verdict: Verdict) -> bool:
+    """Whether the verdict names the one place: a rank, or for a silent node the node."""
+    return verdict.rank is not None or (verdict.fault in (HOST_DOWN, TELEMETRY_LOST) and verdict.node != "")
+
+
+def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) -> dict[str, Any]:
+    """What `verdict` puts right in its incident: the place found later, or a cause that outranks the first. {} for nothing.
+
+    Once an action is on its way the ranks are being stopped by us, so of a stall only a stopped rank is believed then.
+    """
+    same = (incident.fault, incident.node, incident.rank) == (verdict.fault.name, verdict.node, verdict.rank)
+    if same or incident.new_state == State.RECOVERING or incident.attempt != verdict.attempt:
+        return {}
+    outranks = incident.fault == TELEMETRY_LOST.name and verdict.fault is HOST_DOWN
+    earlier = verdict.detector == rank_exit.NAME and incident.new_state in (State.OPEN, State.MITIGATING) and verdict.rank is not None
+    earlier = (
+        earlier and BY_NAME[incident.fault].layer == verdict.fault.layer and incident.onset is not None and verdict.onset <= incident.onset
+    )
+    surer = verdict.confidence > incident.confidence and is_located(verdict)
+    surer = surer and (incident.new_state == State.OPEN or verdict.fault is RANK_STOPPED)
+    if not (outranks or earlier or surer):
+        return {}
+    changes: dict[str, Any] = rerooted(incident, verdict.fault, verdict.node, verdict.rank, verdict.confidence)
+    if incident.located_at is None and is_located(verdict):
+        changes["located_at"] = now
+    return changes
+
+
+def rerooted(incident: IncidentTransition, fault: Fault, node: str, rank: int | None, confidence: float) -> dict[str, Any]:
+    """The fields of an incident whose cause turns out to be another; its id stays."""
+    return {
+        "key": incident_key(fault, node, rank, incident.run),
+        "fault": fault.name,
+        "layer": fault.layer,
+        "severity": fault.severity,
+        "title": title(fault, incident.run, node, rank),
+        "node": node,
+        "rank": rank,
+        "confidence": confidence,
+    }
+
+
+def first_finding(verdict: Verdict, finding: str, incident: str, now: datetime, evidence: str) -> FindingTransition:
+    """The opening of a finding by its verdict."""
+    return FindingTransition(
+        old_state="",
+        new_state="open",
+        reason=verdict.reason,
+        actor=verdict.detector,
+        at=now,
+        finding=finding,
+        key=verdict.key,
+        detector=verdict.detector,
+        fault=verdict.fault.name,
+        layer=verdict.fault.layer,
+        severity=verdict.fault.severity,
+        run=verdict.run,
+        attempt=verdict.attempt,
+        node=verdict.node,
+        rank=verdict.rank,
+        onset=min(verdict.onset, now),
+        evidence=evidence,
+        confidence=verdict.confidence,
+        incident=incident,
+    )

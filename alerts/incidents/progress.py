@@ -1,0 +1,76 @@
+"""How far a run got around an incident: read while it recovers, and until it has caught up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from alerts.book import Book
+from alerts.incidents.advance import Facts, advance
+from alerts.incidents.lifecycle import State
+from alerts.snapshot import RunLook, Snapshot
+from pipeline.catalog.actions import STOP_RUN
+from pipeline.queries.last_step import last_step
+from pipeline.queries.step_reached import step_reached
+from pipeline.records import IncidentTransition
+
+LOOK_SECONDS = 1.0  # between looks for a run that is catching up
+MOVES = 8  # transitions that one incident may make in a tick; more would be a loop
+
+
+@dataclass(slots=True)
+class Progress:
+    """Moves incidents along their lifecycle. Raises StoreError."""
+
+    book: Book
+    _lost_at: dict[str, int | None] = field(default_factory=dict)
+    _due: dict[str, float] = field(default_factory=dict)
+
+    def advance_all(self, snapshot: Snapshot, monotonic: float) -> None:
+        """Every incident as far as it can go now."""
+        for incident in self.book.unsettled():
+            if incident.new_state == State.RESOLVED and monotonic < self._due.get(incident.incident, 0.0):
+                continue
+            self._due[incident.incident] = monotonic + LOOK_SECONDS
+            for _ in range(MOVES):
+                last = self.book.incidents[incident.incident]
+                following = advance(last, self._facts(last, snapshot), snapshot.now)
+                if following is None:
+                    break
+                self.book.write(following)
+
+    def _facts(self, incident: IncidentTransition, snapshot: Snapshot) -> Facts:
+        run = snapshot.run(incident.run)
+        actions = self.book.actions_of(incident.incident)
+        recovered_at = incident.recovered_at or self._recovered(incident)
+        return Facts(
+            findings=self.book.findings_of(incident.incident),
+            cleared=self.book.cleared.get(incident.incident, ""),
+            run=run,
+            action=max(actions, key=lambda a: a.at, default=None),
+            stopped_by=self._stopped_by(incident),
+            recovered_at=recovered_at,
+            caught_up_at=incident.caught_up_at or (self._caught_up(incident, run) if recovered_at and run else None),
+        )
+
+    def _recovered(self, incident: IncidentTransition) -> datetime | None:
+        if incident.new_state != State.RECOVERING or not incident.next_attempt:
+            return None
+        return step_reached(self.book.store, incident.run, [incident.next_attempt])
+
+    def _caught_up(self, incident: IncidentTransition, run: RunLook) -> datetime | None:
+        """When a later attempt was back at the last step before the failure; where there was none, the first step is that."""
+        failed = run.attempt(incident.attempt)
+        if failed is None or not incident.next_attempt:
+            return None
+        following = run.attempt(incident.next_attempt)
+        until = following.launch if following else failed.launch + 1
+        if incident.incident not in self._lost_at:
+            earlier = [a.attempt for a in run.attempts if a.launch < until]
+            self._lost_at[incident.incident] = last_step(self.book.store, incident.run, earlier)
+        lost_at = self._lost_at[incident.incident]
+        later: Sequence[str] = [a.attempt for a in run.attempts if a.launch >= until]
+        return step_reached(self.book.store, incident.run, later, lost_at or 0)
+
+    def _stopped_by(self, incident: IncidentTransition) -> str:
+        stops = [a for a in self.book.actions.values() if a.kind == STOP_RUN.name and a.run == incident.run]
+        return stops[-1].actor if stops else ""

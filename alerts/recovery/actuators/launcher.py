@@ -1,0 +1,25 @@
+"""The launcher as actuator: an action in state issued is its order (ingest's control answers it), its events are the answer."""
+
+from collections.abc import Iterable
+
+from alerts.snapshot import Answer
+from alerts.transitions import follow
+from pipeline.records import ActionTransition
+
+ANSWERS = {"accepted": "accepted", "done": "succeeded", "failed": "failed", "refused": "failed"}
+ORDER = {"accepted": 0, "done": 1, "failed": 1, "refused": 1}
+
+
+def answered(action: ActionTransition, answers: Iterable[Answer]) -> list[ActionTransition]:
+    """The transitions that a launcher's answers make of an issued or accepted action, in order; answers are read once."""
+    made: list[ActionTransition] = []
+    last = action
+    for answer in sorted((a for a in answers if a.action == action.action and a.code in ANSWERS), key=lambda a: (ORDER[a.code], a.at)):
+        new_state = ANSWERS[answer.code]
+        if last.new_state == "issued" or (last.new_state == "accepted" and new_state != "accepted"):
+            said = answer.message or answer.code
+            last = follow(
+                last, new_state, f"refused: {said}" if answer.code == "refused" else said, answer.at, actor=f"launcher:{answer.node}"
+            )
+            made.append(last)
+    return made

@@ -1,0 +1,190 @@
+"""What one tick sees. Plain data: detectors, diagnosis and policy are functions of it and of `now`.
+
+Ages are seconds by the reader's monotonic clock (`alerts/ages.py`); None means that it is not known.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pipeline.settings import DetectSettings
+
+FRESH = 2.5  # seconds: a rank whose last look is older than this is not judged
+STATES = ("issued", "starting", "running", "stopping", "ended")  # of an attempt; it never goes back
+GONE = frozenset("XZ")  # process states of a rank that is no more
+STOPPED = frozenset("Tt")  # stopped by a signal, or by a debugger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankLook:
+    """A rank's last live row. `attempt` is the launcher's attempt, also where torchrun restarted inside it."""
+
+    run: str
+    attempt: str
+    node: str
+    rank: int
+    step: int | None
+    completed: int | None
+    phase: str
+    collective: str
+    process_state: str
+    at: datetime
+    still: float | None  # since it last began or ended a step or phase, as far as we can tell now
+    still_at_look: float | None  # the same as the agent saw it, at `at`: no transport delay in it
+    seen_age: float  # since its last row changed
+    state_age: float  # since `process_state` became what it is
+
+    @property
+    def fresh(self) -> bool:
+        """Whether this is its present."""
+        return self.seen_age <= FRESH
+
+    @property
+    def in_step(self) -> bool:
+        """Whether it was in the middle of a step or phase."""
+        return self.phase != "" or self.step != self.completed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankExit:
+    """A rank's process ended. `code` is "" where its status could not be learnt, "-9" for SIGKILL."""
+
+    run: str
+    attempt: str
+    node: str
+    rank: int | None
+    at: datetime
+    code: str
+    signal: str = ""
+    stopped_by: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a launcher said about a request: accepted, done, failed or refused."""
+
+    action: str
+    code: str
+    at: datetime
+    node: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LauncherLook:
+    """A launcher's last sign of life."""
+
+    run: str
+    node: str
+    attempt: str
+    state: str
+    launch: int
+    ranks: str
+    at: datetime
+    age: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptLook:
+    """An attempt and the times of its states; the state is the furthest it has reached."""
+
+    run: str
+    attempt: str
+    launch: int
+    state: str
+    issued_at: datetime | None = None
+    starting_at: datetime | None = None
+    running_at: datetime | None = None
+    stopping_at: datetime | None = None
+    ended_at: datetime | None = None
+    node: str = ""
+    ranks: int = 0
+    exit_code: int | None = None
+    reason: str = ""
+    action: str = ""
+
+    @property
+    def began_at(self) -> datetime | None:
+        """When its command was started."""
+        return self.starting_at or self.running_at or self.issued_at
+
+    @property
+    def failed(self) -> bool:
+        """Ended with anything but success, and not because it was asked to."""
+        return self.state == "ended" and self.exit_code != 0 and self.stopping_at is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLook:
+    """A run and its attempts by launch. `abandoned`: no sign of life for so long that nothing new is said about it."""
+
+    run: str
+    node: str
+    state: str
+    started_at: datetime
+    changed_at: datetime
+    exit_code: int | None
+    reason: str
+    attempts: tuple[AttemptLook, ...] = ()
+    abandoned: bool = False
+
+    @property
+    def current(self) -> AttemptLook | None:
+        """The newest attempt."""
+        return self.attempts[-1] if self.attempts else None
+
+    def attempt(self, name: str) -> AttemptLook | None:
+        """The attempt called `name`."""
+        return next((a for a in self.attempts if a.attempt == name), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Step times of a run (seconds), each attempt's first step and the long phases left out; `longest` has all in it."""
+
+    steps: int
+    median: float | None
+    p99: float | None
+    longest: float | None
+    phases: Mapping[str, float] = field(default_factory=dict)  # the longest that each phase ever took
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything that a tick decides from."""
+
+    now: datetime
+    detect: DetectSettings
+    runs: tuple[RunLook, ...] = ()
+    ranks: tuple[RankLook, ...] = ()
+    stepped_attempts: frozenset[str] = frozenset()  # of those that ended or lost a rank: the ones with a completed step on record
+    exits: tuple[RankExit, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    launchers: tuple[LauncherLook, ...] = ()
+    agents: Mapping[str, float] = field(default_factory=dict)  # node -> seconds since its agent's last readings
+    pace: Mapping[str, Pace] = field(default_factory=dict)
+    ingest_steady: float | None = None  # seconds for which ingest has been hearing without a break; None: not known
+    agent_interval: float = 10.0
+
+    def active(self) -> Iterator[tuple[RunLook, AttemptLook]]:
+        """The runs in progress with their newest attempt."""
+        for run in self.runs:
+            if run.state == "started" and not run.abandoned and run.current:
+                yield run, run.current
+
+    def run(self, name: str) -> RunLook | None:
+        """The run called `name`."""
+        return next((r for r in self.runs if r.run == name), None)
+
+    def ranks_of(self, attempt: str) -> list[RankLook]:
+        """The ranks of an attempt, by rank."""
+        return sorted((r for r in self.ranks if r.attempt == attempt), key=lambda r: r.rank)
+
+    def exits_of(self, attempt: str) -> list[RankExit]:
+        """The exits of an attempt's ranks, oldest first."""
+        return sorted((e for e in self.exits if e.attempt == attempt), key=lambda e: e.at)
+
+    def stepped(self, attempt: str) -> bool:
+        """Whether any rank of the attempt has completed a step."""
+        return attempt in self.stepped_attempts or any(r.completed is not None for r in self.ranks_of(attempt))

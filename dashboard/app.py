@@ -1,0 +1,30 @@
+"""The console's script: Streamlit runs it for every browser session. `serve.py` says how it is started."""
+
+from pathlib import Path
+
+import streamlit as st
+
+from dashboard.views import incident, now, run
+
+_HERE = Path(__file__).parent
+st.set_page_config(page_title="Surefoot", page_icon=_HERE / "icon.svg", layout="wide", initial_sidebar_state="collapsed")
+st.logo(_HERE / "logo.svg", size="medium")
+st.html(_HERE / "console.css")
+
+_now = st.Page(now.page, title="Now", url_path="now", icon=":material/radar:")
+
+
+def _home() -> None:
+    """The bare address leads to Now: Streamlit gives its default page no path of its own."""
+    st.switch_page(_now)
+
+
+st.navigation(
+    [
+        st.Page(_home, title="Surefoot", url_path="home", default=True, visibility="hidden"),
+        _now,
+        st.Page(run.page, title="Run", url_path="run", icon=":material/timeline:"),
+        st.Page(incident.page, title="Incident", url_path="incident", icon=":material/emergency_home:"),
+    ],
+    position="top",
+).run()

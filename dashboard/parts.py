@@ -1,0 +1,154 @@
+"""The pieces that pages are made of: headings, figures, badges, bars, tables, empty states. All text is escaped by `markup`."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dashboard import palette, words
+from dashboard.markup import Child, Html, div, el, join, link, show, span
+from dashboard.read import Sheet
+from pipeline.catalog.layers import Category
+from pipeline.records import IncidentTransition
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that matters, what it is, and what it rests on."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+def figures(given: Iterable[Figure]) -> Html:
+    """A row of figures that wraps on a narrow screen."""
+    return div("sf-figures", *(_figure(f) for f in given))
+
+
+def _figure(f: Figure) -> Html:
+    blank = " sf-blank" if f.value in (words.NO_DATA, "unknown") else ""
+    return div(
+        "sf-figure",
+        div("sf-figure-label", f.label),
+        div("sf-figure-value" + blank, f.value, title=f.value),
+        div("sf-figure-note", f.note or "\u00a0"),
+    )
+
+
+def gap() -> Html:
+    """A little room between two parts that are drawn together."""
+    return el("div", style="height:.6rem")
+
+
+def title(text: str, note: str = "") -> Html:
+    """A section's heading."""
+    return div("sf-title", text, el("small", note) if note else None)
+
+
+def badge(text: str, mark: palette.Mark) -> Html:
+    """A coloured word with its sign."""
+    return span("sf-badge", f"{mark.sign} {text}", style=tone(mark.colour))
+
+
+def tone(colour: str) -> str:
+    """The style that gives an element its meaning's colour."""
+    return f"--tone:{colour}"
+
+
+def incident_state(name: str) -> Html:
+    """The state of an incident as a badge."""
+    return badge(name, palette.state(name))
+
+
+def run_state(name: str) -> Html:
+    """The state of a run as a badge."""
+    return badge({"started": "in progress"}.get(name, name), palette.state(name))
+
+
+def action_state(name: str) -> Html:
+    """The state of an action as a badge."""
+    return badge({"waiting": "waits for approval", "dry_run": "dry run"}.get(name, name), palette.state(name))
+
+
+def bar(spent: Mapping[str, float]) -> Html:
+    """GPU-seconds by category as one stacked bar with its legend."""
+    total = sum(spent.values())
+    if total <= 0:
+        return div("sf-quiet", "The ledger has no entry for this yet.")
+    known = [c for c in palette.CATEGORIES if spent.get(c, 0) > 0]
+    pieces = [_piece(c, spent[c], total) for c in known]
+    legend = [_entry(c, spent[c], total) for c in known]
+    return join(div("sf-bar", *pieces), div("sf-legend", *legend))
+
+
+def _piece(name: str, seconds: float, total: float) -> Html:
+    share = f"width:{100 * seconds / total:.4f}%;background:{palette.CATEGORIES[name][1]}"
+    return el("i", style=share, title=f"{words.category(name)}: {words.gpu_time(seconds)}, {words.percent(seconds / total)}")
+
+
+def _entry(name: str, seconds: float, total: float) -> Html:
+    swatch = el("i", cls="sf-swatch", style=f"background:{palette.CATEGORIES[name][1]}")
+    return span("", swatch, words.category(name), el("b", words.gpu_time(seconds)), span("sf-quiet", words.percent(seconds / total)))
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[Child]], *, right: Collection[int] = (), tight: Collection[int] = ()) -> Html:
+    """A table; the columns in `right` are numbers, those in `tight` are not broken into lines."""
+    side = ["sf-right sf-tight" if i in right else "sf-tight" if i in tight else "" for i in range(len(heads))]
+    head = el("tr", *(el("th", h, cls=c) for h, c in zip(heads, side, strict=True)))
+    body = [el("tr", *(el("td", cell, cls=c) for cell, c in zip(row, side, strict=True))) for row in rows]
+    return div("sf-scroll", el("table", el("thead", head), el("tbody", *body), cls="sf-table"))
+
+
+def empty(what: str, then: str, *commands: str) -> Html:
+    """Nothing here yet, and what to do about it."""
+    return div("sf-empty", el("b", what), div("sf-quiet", then), div("sf-code", "\n".join(commands)) if commands else None)
+
+
+def incident_card(i: IncidentTransition, sheet: Sheet, cost: str = "") -> Html:
+    """An incident in a list, with what it cost where that is known; the whole card leads to it."""
+    mark = palette.severity(i.severity)
+    stripe = palette.PAST if i.new_state == "resolved" else mark.colour
+    began = i.onset or i.detected_at or i.at
+    side = (
+        f"resolved {words.ago(i.resolved_at or i.at, sheet.now)}" if i.new_state == "resolved" else f"since {words.when(began, sheet.now)}"
+    )
+    sub = [
+        badge(i.severity, mark),
+        incident_state(i.new_state),
+        span("", words.where(i.node, i.rank, i.device)),
+        span("", f"layer {i.layer}"),
+    ]
+    sub += [span("", f"run {i.run}")] if i.run else []
+    sub += [span("", f"acknowledged by {i.acknowledged_by}")] if i.acknowledged_by else []
+    inner = (
+        div("sf-card-title", i.title),
+        div("sf-card-side", side),
+        div("sf-card-sub", *sub),
+        div("sf-card-cost", cost) if cost else None,
+    )
+    paid = div("sf-card-cost", cost) if cost else None
+    return link("incident", join(*inner, paid), "sf-card", tone(stripe), incident=i.incident)
+
+
+def trouble(sheet: Sheet) -> None:
+    """Say calmly that the store does not answer, where it does not."""
+    if sheet.failed_since is None:
+        return
+    since = words.when(sheet.failed_since, sheet.now)
+    seen = f"What you see was read {words.ago(sheet.read_at, sheet.now)}." if sheet.read_at else "Some of this page was never read."
+    show(div("sf-banner", el("b", f"The store does not answer since {since}; retrying. "), f"{seen} ", span("sf-quiet", sheet.error)))
+
+
+def foot(sheet: Sheet) -> Html:
+    """When this page was read."""
+    return div("sf-foot", f"Read at {words.clock(sheet.read_at, sheet.now)}. Refreshes every 2 s. All times are UTC.")
+
+
+def losses(spent: Mapping[str, float]) -> dict[str, float]:
+    """Of GPU-seconds by category those that incidents took."""
+    return {c: s for c, s in spent.items() if palette.CATEGORIES.get(c, ("", ""))[0] == palette.INCIDENT}
+
+
+def goodput(spent: Mapping[str, float]) -> float | None:
+    """Productive over all, sum over sum; None where there is nothing to divide."""
+    total = sum(spent.values())
+    return spent.get(Category.PRODUCTIVE, 0.0) / total if total > 0 else None

@@ -1,0 +1,175 @@
+"""What happened in an incident, in order: built from its rows alone, drawn by `moments`."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from dashboard import palette, words
+from dashboard.markup import Html, div, el
+from dashboard.parts import tone
+from pipeline.catalog import actions, faults
+from pipeline.records import ActionTransition, Event, FindingTransition, IncidentTransition, NotificationTransition, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that happened at `at`. A moment without a colour is a side note."""
+
+    at: datetime
+    title: str
+    detail: str = ""
+    colour: str = ""
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+def of_incident(history: Sequence[IncidentTransition]) -> list[Moment]:
+    """The milestones that its last transition holds, and what people and the leader did on the way."""
+    last = history[-1]
+    milestones = (
+        (last.onset, "Fault began", "as far as the evidence shows", palette.UNKNOWN_COLOUR),
+        (
+            last.located_at,
+            f"Located: {words.where(last.node, last.rank, last.device)}",
+            f"layer {last.layer}",
+            palette.GROUPS[palette.INCIDENT],
+        ),
+        (
+            last.recovered_at,
+            "Recovered",
+            f"first step completed by {last.next_attempt or 'the next attempt'}",
+            palette.state("resolved").colour,
+        ),
+        (last.caught_up_at, "Caught up", "back at the step before the failure", palette.state("resolved").colour),
+        (last.resolved_at, "Resolved", last.reason if last.new_state == "resolved" else "", palette.state("resolved").colour),
+    )
+    found = [Moment(at, title, detail, colour) for at, title, detail, colour in milestones if at]
+    for before, after in zip((None, *history), history, strict=False):
+        if after.acknowledged_by and not (before and before.acknowledged_by):
+            found.append(Moment(after.at, f"Acknowledged by {after.acknowledged_by}", colour=palette.state("started").colour))
+        elif before and after.new_state != before.new_state and after.new_state != "resolved":
+            found.append(Moment(after.at, f"Incident is {after.new_state}", after.reason))
+    return found
+
+
+def of_findings(findings: Iterable[FindingTransition]) -> list[Moment]:
+    """When each detector judged, why, and on which evidence."""
+    found = []
+    for f in findings:
+        if f.new_state == "open":
+            what = faults.BY_NAME[f.fault].summary if f.fault in faults.BY_NAME else f.fault
+            found.append(
+                Moment(f.at, f"Detected by {f.detector}: {what}", f.reason, palette.severity(f.severity).colour, evidence(f.evidence))
+            )
+        else:
+            found.append(Moment(f.at, f"{f.detector} is {f.new_state}", f.reason))
+    return found
+
+
+def of_actions(history: Iterable[ActionTransition]) -> list[Moment]:
+    """Each change of state of each action."""
+    found = []
+    for a in history:
+        name = action_name(a.kind)
+        colour = palette.state(a.new_state).colour if a.new_state in ("issued", "succeeded", "failed", "waiting") else ""
+        found.append(Moment(a.at, f"{name}: {_SAID.get(a.new_state, a.new_state)}", a.reason, colour))
+    return found
+
+
+_SAID = {
+    "waiting": "waits for approval",
+    "issued": "sent to the launchers",
+    "accepted": "accepted by the launcher",
+    "dry_run": "dry run, nothing done",
+}
+
+
+def of_pages(history: Iterable[NotificationTransition]) -> list[Moment]:
+    """What was sent to whom. A notification that is only queued is no news."""
+    said = {"sent": "sent", "failed": "could not be sent"}
+    return [
+        Moment(
+            n.at,
+            f"{n.event.capitalize()} {said[n.new_state]} to {n.receiver}",
+            n.reason,
+            palette.state("failed").colour if n.new_state == "failed" else "",
+        )
+        for n in history
+        if n.new_state in said
+    ]
+
+
+def of_captures(events: Sequence[Event]) -> list[Moment]:
+    """The evidence taken, one moment for each kind."""
+    first: dict[str, list[Event]] = {}
+    for e in events:
+        first.setdefault(e.code, []).append(e)
+    return [
+        Moment(min(e.at for e in es), f"Captured {words.category(kind)} of {words.plural(len(es), 'rank')}") for kind, es in first.items()
+    ]
+
+
+def of_requests(requests: Iterable[Request]) -> list[Moment]:
+    """What people asked for."""
+    return [Moment(r.at, f"{r.actor} asked to {r.kind}", r.reason) for r in requests]
+
+
+def action_name(kind: str) -> str:
+    """`Restart run` for `restart_run`."""
+    return words.category(kind).capitalize()
+
+
+def action_help(kind: str) -> str:
+    """What an action of this kind does, in the catalogue's words."""
+    return actions.BY_NAME[kind].help if kind in actions.BY_NAME else ""
+
+
+def evidence(text: str) -> dict[str, str]:
+    """The evidence of a finding as names and values to print; text that is no JSON object is shown as it is."""
+    try:
+        given = json.loads(text or "{}")
+    except ValueError:
+        return {"evidence": text}
+    if not isinstance(given, dict):
+        return {"evidence": text}
+    return {words.category(str(k)): v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in given.items()}
+
+
+def moments(given: Iterable[Moment], start: datetime) -> Html:
+    """The timeline, oldest first, with how long after `start` each moment came."""
+    ordered = sorted(given, key=lambda m: m.at)
+    return div("sf-timeline", *(_moment(m, start) for m in ordered))
+
+
+def _moment(m: Moment, start: datetime) -> Html:
+    at = m.at.astimezone(UTC)
+    clock = div("sf-moment-time", f"{at:%H:%M:%S}.{at.microsecond // 100_000}", el("small", words.offset(m.at, start)))
+    facts = [part for name, value in m.facts.items() for part in (el("dt", name), el("dd", value))]
+    what = div(
+        "sf-moment-what",
+        div("sf-moment-title", m.title),
+        div("sf-quiet sf-small", m.detail) if m.detail else None,
+        el("details", el("summary", "evidence"), el("dl", *facts, cls="sf-facts"), cls="sf-more") if facts else None,
+    )
+    rail = div("sf-rail", el("i"))
+    return div("sf-moment" if m.colour else "sf-moment sf-minor", clock, rail, what, style=tone(m.colour) if m.colour else "")
+
+
+def miles(i: IncidentTransition) -> Html:
+    """How far the incident has come: each milestone with its time from the onset."""
+    start = i.onset or i.detected_at or i.at
+    steps = (
+        ("detected", i.detected_at),
+        ("located", i.located_at),
+        ("acted", i.acted_at),
+        ("recovered", i.recovered_at),
+        ("caught up", i.caught_up_at),
+        ("resolved", i.resolved_at),
+    )
+    over = i.new_state == "resolved"
+    return div("sf-miles", *(_mile(name, at, start, "not needed" if over else "not yet") for name, at in steps))
+
+
+def _mile(name: str, at: datetime | None, start: datetime, absent: str) -> Html:
+    value = words.offset(at, start) if at else absent
+    return div("sf-mile" if at else "sf-mile sf-open", el("b", value), el("small", name))

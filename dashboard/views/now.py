@@ -1,0 +1,228 @@
+"""Now: is everything fine, and if not, what is wrong, what runs, and what is at risk."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import streamlit as st
+
+from dashboard import charts, palette, parts, words
+from dashboard.markup import Html, div, join, link, show, span
+from dashboard.parts import Figure
+from dashboard.read import REFRESH, Sheet, settings
+from pipeline.queries.incident_states import incident_states
+from pipeline.queries.run_checkpoints import Checkpoint, run_checkpoints
+from pipeline.queries.run_pace import RunPace, run_pace
+from pipeline.queries.run_states import RunState, run_states
+from pipeline.queries.signs_of_life import signs_of_life
+from pipeline.queries.spending_over_time import Slice, spending_over_time
+from pipeline.records import IncidentTransition
+from pipeline.vitals import INGEST, JOBS, Health, Sign, Verdict, judge_signs, overall
+
+_HOUR = 3600.0
+_FINE, _COARSE, _SHORT = 10, 60, 900.0  # seconds of a bar of the goodput chart: fine while there is little to show
+_LISTED = 20
+
+
+@st.fragment(run_every=REFRESH)
+def page() -> None:
+    """Draw the page; it draws itself again every two seconds."""
+    sheet = Sheet()
+    runs = sheet.rows(run_states, 50)
+    going = [r for r in runs if r.state == "started"]
+    names = sorted(r.run for r in going)
+    incidents = sheet.rows(incident_states, 50)
+    still = [i for i in incidents if i.new_state != "resolved"]
+    signs = judge_signs(sheet.rows(signs_of_life, sheet.ago(hours=24)), names, settings(), sheet.now)
+    pace = {p.run: p for p in sheet.rows(run_pace, names, sheet.ago(minutes=5))}
+    checkpoints = {c.run: c for c in sheet.rows(run_checkpoints, names)}
+    window = _window(runs, sheet.now)
+    slices = sheet.rows(spending_over_time, sheet.ago(hours=1), sheet.ago(), width=_width(window))
+
+    parts.trouble(sheet)
+    if sheet.blank:
+        show(_status(_verdict(sheet, still, signs), still, going, sheet))
+        return
+    show(_status(_verdict(sheet, still, signs), still, going, sheet), parts.gap(), _figures(sheet, still, going, checkpoints, slices))
+    _incidents(sheet, still, incidents)
+    if runs or slices:
+        _goodput(sheet, slices, window)
+    _runs(sheet, runs, pace, checkpoints)
+    show(
+        parts.title("Signs of life", "what is silent is unknown, never ok"),
+        parts.gap(),
+        _signs(signs, sheet),
+        parts.foot(sheet),
+    )
+
+
+def _verdict(sheet: Sheet, still: Sequence[IncidentTransition], signs: Sequence[Sign]) -> Verdict:
+    if sheet.failed_since:
+        return Verdict(Health.UNKNOWN, "the store does not answer")
+    return overall(still, signs)
+
+
+def _status(verdict: Verdict, still: Sequence[IncidentTransition], going: Sequence[RunState], sheet: Sheet) -> Html:
+    mark = palette.HEALTHS[verdict.health]
+    line, sub = _sentence(verdict, still, going, sheet)
+    worst = still[0] if still and verdict.health is not Health.UNKNOWN else None
+    head = link("incident", line, "sf-status-line", incident=worst.incident) if worst else div("sf-status-line", line)
+    return div("sf-status", div("sf-sign", mark.sign), div("", head, div("sf-status-sub", sub)), style=parts.tone(mark.colour))
+
+
+def _sentence(verdict: Verdict, still: Sequence[IncidentTransition], going: Sequence[RunState], sheet: Sheet) -> tuple[str, str]:
+    training = f"{words.plural(len(going), 'run')} in progress"
+    if verdict.health is Health.OK:
+        return "Everything is fine.", f"No incident is open, every part was heard; {training}."
+    if verdict.health is Health.UNKNOWN:
+        return "Not known: part of the picture is missing.", f"{verdict.reason[:1].upper()}{verdict.reason[1:]}. {training.capitalize()}."
+    worst = still[0]
+    more = f"; {words.plural(len(still) - 1, 'other incident')} open" if len(still) > 1 else ""
+    grade = "Not fine" if verdict.health is Health.FAILED else "Work goes on, with a warning"
+    owner = f"acknowledged by {worst.acknowledged_by}" if worst.acknowledged_by else "nobody has acknowledged it"
+    return (
+        f"{grade}: {worst.title}",
+        f"{words.where(worst.node, worst.rank, worst.device)}, {worst.new_state} since {words.when(worst.at, sheet.now)}, {owner}{more}.",
+    )
+
+
+def _figures(
+    sheet: Sheet,
+    still: Sequence[IncidentTransition],
+    going: Sequence[RunState],
+    checkpoints: dict[str, Checkpoint],
+    slices: Sequence[Slice],
+) -> Html:
+    spent = _by_category(slices)
+    measured = max((s.until for s in slices), default=None)
+    risk = sum(at_risk(r, checkpoints.get(r.run), sheet.now) for r in going)
+    gpus = sum(r.ranks for r in going)
+    lost = sum(parts.losses(spent).values())
+    worst = still[0].severity if still else ""
+    return parts.figures(
+        (
+            Figure(
+                "Goodput, last hour",
+                words.percent(parts.goodput(spent)),
+                f"ledger up to {words.clock(min(measured, sheet.now), sheet.now)}" if measured else "the ledger is empty",
+            ),
+            Figure("Open incidents", str(len(still)), f"worst is {worst}" if worst else "nothing to do"),
+            Figure(
+                "Lost to incidents, last hour",
+                words.gpu_time(lost) if slices else words.NO_DATA,
+                "waiting, restarting, lost progress",
+            ),
+            Figure("Work at risk", words.gpu_time(risk) if going else words.gpu_time(0), "since the last complete checkpoints"),
+            Figure("Runs in progress", str(len(going)), f"{words.plural(gpus, 'GPU')} or CPU ranks" if going else "none right now"),
+        )
+    )
+
+
+def at_risk(run: RunState, checkpoint: Checkpoint | None, now: datetime) -> float:
+    """GPU-seconds since the last complete checkpoint of `run`, or since its start where it has none."""
+    since = checkpoint.at if checkpoint else run.started_at
+    return run.ranks * max(0.0, (now - since).total_seconds())
+
+
+def _by_category(slices: Sequence[Slice]) -> dict[str, float]:
+    spent: dict[str, float] = {}
+    for s in slices:
+        spent[s.category] = spent.get(s.category, 0.0) + s.gpu_seconds
+    return spent
+
+
+def _incidents(sheet: Sheet, still: Sequence[IncidentTransition], incidents: Sequence[IncidentTransition]) -> None:
+    if still:
+        show(parts.title("Open incidents", "worst first"), parts.gap(), div("sf-cards", *(parts.incident_card(i, sheet) for i in still)))
+    elif incidents:
+        recent = incidents[:3]
+        show(
+            parts.title("Latest incidents", "all resolved"), parts.gap(), div("sf-cards", *(parts.incident_card(i, sheet) for i in recent))
+        )
+
+
+def _window(runs: Sequence[RunState], now: datetime) -> float:
+    """Seconds back from now to draw: an hour, or less where the oldest run of the hour began later."""
+    seen = [now - r.started_at for r in runs if r.state == "started" or (now - r.changed_at).total_seconds() < _HOUR]
+    return min(_HOUR, max((age.total_seconds() for age in seen), default=_HOUR))
+
+
+def _span(window: float) -> str:
+    return "hour" if window >= _HOUR else f"{max(1, round(window / 60))} min"
+
+
+def _width(window: float) -> int:
+    return _FINE if window < _SHORT else _COARSE
+
+
+def _goodput(sheet: Sheet, slices: Sequence[Slice], window: float) -> None:
+    width = _width(window)
+    whole = [s for s in slices if (sheet.now - s.at).total_seconds() > width] or slices
+    bars = "a bar a minute" if width == _COARSE else f"a bar every {width} s"
+    show(parts.title("Where the GPU time went", f"last {_span(window)}, {bars}; blue is goodput"))
+    if whole:
+        chart = charts.goodput(whole, width, sheet.ago(seconds=window), sheet.ago())
+        st.altair_chart(chart, alt="Share of GPU time by use over time")
+    else:
+        show(parts.empty("Nothing has been accounted for in the last hour.", "The ledger follows a run by about a minute."))
+
+
+def _runs(sheet: Sheet, runs: Sequence[RunState], pace: dict[str, RunPace], checkpoints: dict[str, Checkpoint]) -> None:
+    show(parts.title("Runs", "in progress first"))
+    if not runs:
+        hint = "Start your own training under the launcher, or let the drill show everything with a real fault:"
+        show(parts.empty("No run yet.", hint, "surefoot run -- torchrun --nproc-per-node=2 train.py", "surefoot drill kill"))
+        return
+    heads = ("run", "state", "attempt", "ranks", "step", "step time", "last step", "at risk", "restarts")
+    rows = [_run_row(sheet, r, pace.get(r.run), checkpoints.get(r.run)) for r in runs[:_LISTED]]
+    show(parts.table(heads, rows, right=range(3, 9), tight=(0, 1, 2)))
+
+
+def _run_row(sheet: Sheet, r: RunState, pace: RunPace | None, checkpoint: Checkpoint | None) -> tuple[Html | str, ...]:
+    going = r.state == "started"
+    state = parts.run_state(r.state)
+    if going and r.attempt_state not in ("running", ""):
+        state = join(state, " ", span("sf-quiet sf-small", r.attempt_state))
+    name = join(link("run", r.run, run=r.run), div("sf-quiet sf-small", f"started {words.ago(r.started_at, sheet.now)}"))
+    return (
+        name,
+        state,
+        r.attempt or "none yet",
+        str(r.ranks) if r.ranks else "unknown",
+        f"{pace.step:,}" if pace else "-",
+        words.duration(pace.step_seconds) if pace and going and pace.step_seconds is not None else "-",
+        words.ago(pace.at, sheet.now) if pace else "-",
+        words.gpu_time(at_risk(r, checkpoint, sheet.now)) if going else "-",
+        str(max(r.launches - 1, 0)),
+    )
+
+
+def _signs(signs: Sequence[Sign], sheet: Sheet) -> Html:
+    """Each silent part by name; those that speak, counted by what they are."""
+    silent = [_sign(s, sheet) for s in signs if s.health is not Health.OK]
+    spoken: dict[str, list[Sign]] = {}
+    for s in signs:
+        if s.health is Health.OK:
+            spoken.setdefault(s.component, []).append(s)
+    return div("sf-signs", *silent, *(_spoken(component, some, sheet) for component, some in spoken.items()))
+
+
+def _spoken(component: str, signs: Sequence[Sign], sheet: Sheet) -> Html:
+    oldest = min(s.at for s in signs if s.at)
+    name = component if component in (JOBS, INGEST) else words.plural(len(signs), component)
+    which = "the quietest " if len(signs) > 1 else ""
+    return _life(
+        name, f"{which}heard {words.ago(oldest, sheet.now)}", Health.OK, ", ".join(f"{s.node} {s.run}".strip() for s in signs[:20])
+    )
+
+
+def _sign(s: Sign, sheet: Sheet) -> Html:
+    name = f"{s.component} of {s.run}" if s.run else s.component
+    place = f" on {s.node}" if s.node else ""
+    return _life(f"{name}{place}", f"unknown: {f'heard {words.ago(s.at, sheet.now)}' if s.at else 'not heard yet'}", s.health, s.reason)
+
+
+def _life(name: str, text: str, health: Health, hover: str) -> Html:
+    mark = palette.HEALTHS[health]
+    inner = div("", div("sf-life-name", name), div("sf-quiet sf-small", text))
+    look = "sf-life" if health is Health.OK else "sf-life sf-silent"
+    return div(look, span("sf-dot", mark.sign), inner, style=parts.tone(mark.colour), title=hover)

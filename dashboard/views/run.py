@@ -1,0 +1,221 @@
+"""Run: how fast it goes, what its steps consist of, its attempts, and where its GPU time went."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import streamlit as st
+
+from dashboard import charts, parts, words
+from dashboard.markup import Html, div, el, join, link, show, span
+from dashboard.parts import Figure
+from dashboard.read import REFRESH, Sheet
+from dashboard.views import run_tables
+from pipeline.queries.run_checkpoints import Checkpoint, run_checkpoints
+from pipeline.queries.run_incidents import run_incidents
+from pipeline.queries.run_losses import run_losses
+from pipeline.queries.run_pace import RunPace, run_pace
+from pipeline.queries.run_phases import run_phases
+from pipeline.queries.run_spending import Spending, run_spending
+from pipeline.queries.run_states import RunState, run_states
+from pipeline.queries.run_steps import run_steps
+from pipeline.records import IncidentTransition
+
+_POINTS, _LINES = 2000, 8
+_WINDOWS = {"15 min": 15, "1 h": 60, "6 h": 360, "all": 60 * 24 * 400}
+
+
+def page() -> None:
+    """Draw the run that the address names, or the list of runs."""
+    run = st.query_params.get("run", "")
+    if not run:
+        _list()
+        return
+    _head(run)
+    show(parts.title("Steps"))
+    chosen = st.segmented_control("Window", list(_WINDOWS), default="1 h", key="window", bind="query-params", label_visibility="collapsed")
+    window = chosen or "1 h"
+    pace, loss, phases = st.tabs(["Step time", "Loss", "Phases"])
+    with pace:
+        _step_times(run, _WINDOWS[window])
+    with loss:
+        _losses(run, _WINDOWS[window])
+    with phases:
+        _phases(run, _WINDOWS[window])
+    run_tables.draw(run)
+
+
+@st.fragment(run_every=REFRESH)
+def _list() -> None:
+    sheet = Sheet()
+    runs = sheet.rows(run_states, 50)
+    parts.trouble(sheet)
+    if sheet.blank:
+        return
+    show(parts.title("Runs", "pick one"))
+    if not runs:
+        show(
+            parts.empty(
+                "No run yet.",
+                "Start your training under the launcher:",
+                "surefoot run -- torchrun --nproc-per-node=2 train.py",
+                "surefoot drill kill",
+            )
+        )
+        return
+    rows = [
+        (link("run", r.run, run=r.run), parts.run_state(r.state), words.when(r.started_at, sheet.now), span("sf-mono", r.command))
+        for r in runs
+    ]
+    show(parts.table(("run", "state", "started", "command"), rows))
+
+
+def _find(sheet: Sheet, run: str) -> RunState | None:
+    return next((r for r in sheet.rows(run_states, 1000) if r.run == run), None)
+
+
+@st.fragment(run_every=REFRESH)
+def _head(run: str) -> None:
+    sheet = Sheet()
+    state = _find(sheet, run)
+    pace = next(iter(sheet.rows(run_pace, [run], sheet.ago(minutes=5))), None)
+    checkpoint = next(iter(sheet.rows(run_checkpoints, [run])), None)
+    spending = sheet.rows(run_spending, run)
+    incidents = _latest(sheet.rows(run_incidents, run))
+    parts.trouble(sheet)
+    if state is None or sheet.blank:
+        if not sheet.blank:
+            _unknown(run)
+        return
+    show(_title(state, sheet), parts.gap(), _figures(sheet, state, pace, checkpoint, spending))
+    _incidents(sheet, incidents, spending)
+    until = max((s.until for s in spending), default=None)
+    show(
+        parts.title("Where its GPU time went", f"ledger up to {words.when(until, sheet.now)}" if until else ""),
+        parts.gap(),
+        div("sf-box", parts.bar(by_category(spending))),
+    )
+
+
+def _unknown(run: str) -> None:
+    show(
+        parts.empty(f"No run is called {run}.", "It may not have started yet, or the address is not complete. All runs stand on the list:")
+    )
+    show(div("sf-quiet", link("run", "All runs"), " · ", link("now", "Now")))
+
+
+def _title(r: RunState, sheet: Sheet) -> Html:
+    went = words.when(r.started_at, sheet.now)
+    facts = join(span("", f"on {r.node or 'an unknown node'}"), " · ", span("", f"started {went}"))
+    if r.state != "started":
+        code = "" if r.exit_code is None else f", exit code {r.exit_code}"
+        facts = join(facts, " · ", span("", f"{r.state} {words.when(r.changed_at, sheet.now)}{code}"))
+    reason = div("sf-quiet", r.reason) if r.reason and r.state != "started" else None
+    head = div(
+        "sf-head-line",
+        el("h1", r.run),
+        parts.run_state(r.state),
+        span("sf-chip", f"attempt {r.attempt or 'none yet'}, {r.attempt_state or 'not issued'}"),
+    )
+    return div("sf-head", head, div("sf-quiet", facts), reason, div("sf-code", r.command) if r.command else None)
+
+
+def _figures(sheet: Sheet, r: RunState, pace: RunPace | None, checkpoint: Checkpoint | None, spending: Sequence[Spending]) -> Html:
+    going = r.state == "started"
+    since = checkpoint.at if checkpoint else r.started_at
+    risk = r.ranks * max(0.0, (sheet.now - since).total_seconds()) if going else 0.0
+    saved = f"checkpoint of step {checkpoint.step}, {words.ago(checkpoint.at, sheet.now)}" if checkpoint else "no complete checkpoint yet"
+    spent = by_category(spending)
+    return parts.figures(
+        (
+            Figure(
+                "Step",
+                f"{pace.step:,}" if pace else words.NO_DATA,
+                f"completed {words.ago(pace.at, sheet.now)}" if pace else "no step completed yet",
+            ),
+            Figure("Step time", words.duration(pace.step_seconds if pace else None), "median of the last 5 min"),
+            Figure("Loss", f"{pace.loss:.4g}" if pace and pace.loss is not None else words.NO_DATA, "at the last step"),
+            Figure("Goodput so far", words.percent(parts.goodput(spent)), "productive over all GPU time"),
+            Figure("Work at risk", words.gpu_time(risk), saved),
+            Figure("Restarts", str(max(r.launches - 1, 0)), f"{words.plural(r.launches, 'attempt')}, {r.ranks or 'unknown'} ranks"),
+        )
+    )
+
+
+def by_category(spending: Sequence[Spending], incident: str | None = None) -> dict[str, float]:
+    """GPU-seconds by category, of everything or of one incident."""
+    spent: dict[str, float] = {}
+    for s in spending:
+        if incident is None or s.incident == incident:
+            spent[s.category] = spent.get(s.category, 0.0) + s.gpu_seconds
+    return spent
+
+
+def _latest(history: Sequence[IncidentTransition]) -> list[IncidentTransition]:
+    last = {i.incident: i for i in history}
+    return sorted(last.values(), key=lambda i: (i.new_state == "resolved", -i.at.timestamp()))
+
+
+def _incidents(sheet: Sheet, incidents: Sequence[IncidentTransition], spending: Sequence[Spending]) -> None:
+    if not incidents:
+        return
+    cards = []
+    for i in incidents[:5]:
+        cost = by_category(spending, i.incident)
+        cards.append(parts.incident_card(i, sheet, words.loss_sentence(cost) if cost else ""))
+    show(
+        parts.title("Incidents of this run", words.plural(len(incidents), "incident")),
+        parts.gap(),
+        div("sf-cards", *cards),
+    )
+
+
+def _range(sheet: Sheet, run: str, minutes: int) -> tuple[datetime, datetime]:
+    """The window back from now, or from the end of a run that is over."""
+    state = _find(sheet, run)
+    if state and state.state != "started":
+        back = (sheet.now - state.changed_at).total_seconds()
+        return sheet.ago(seconds=back, minutes=minutes), sheet.ago(seconds=back - 2 * REFRESH)
+    return sheet.ago(minutes=minutes), sheet.ago(seconds=-REFRESH)
+
+
+@st.fragment(run_every=REFRESH)
+def _step_times(run: str, minutes: int) -> None:
+    sheet = Sheet()
+    since, until = _range(sheet, run, minutes)
+    points = sheet.rows(run_steps, run, since, until, bins=_POINTS // _LINES, ranks=_LINES)
+    if not points:
+        _no_steps(sheet)
+        return
+    st.altair_chart(charts.step_times(points), alt="Step time over steps by rank")
+    ranks = len({p.rank for p in points})
+    show(div("sf-quiet sf-small", f"The {ranks} slowest ranks. " if ranks == _LINES else "", "A dashed line: a new attempt begins."))
+
+
+@st.fragment(run_every=REFRESH)
+def _losses(run: str, minutes: int) -> None:
+    sheet = Sheet()
+    since, until = _range(sheet, run, minutes)
+    points = sheet.rows(run_losses, run, since, until, bins=_POINTS // 2)
+    if not any(p.loss is not None for p in points):
+        _no_steps(sheet, "No step of this window has a loss. Set s.loss inside monitor.step().")
+        return
+    st.altair_chart(charts.losses(points), alt="Loss over steps")
+    bad = sum(p.nonfinite for p in points)
+    show(div("sf-quiet sf-small", f"{words.plural(bad, 'loss')} NaN or infinite." if bad else "Every loss was finite."))
+
+
+@st.fragment(run_every=REFRESH)
+def _phases(run: str, minutes: int) -> None:
+    sheet = Sheet()
+    since, until = _range(sheet, run, minutes)
+    points = sheet.rows(run_phases, run, since, until, bins=120)
+    if not points:
+        _no_steps(sheet)
+        return
+    st.altair_chart(charts.phases(points), alt="Seconds a step by phase")
+    show(div("sf-quiet sf-small", "Mean over all ranks. Other: time inside a step that no phase covers."))
+
+
+def _no_steps(sheet: Sheet, hint: str = "Choose a longer window, or wrap your loop with surefoot.StepMonitor to see its steps.") -> None:
+    if not sheet.blank:
+        show(parts.empty("No steps in this window.", hint))

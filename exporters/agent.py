@@ -1,0 +1,174 @@
+"""The node's agent: collectors, the trainers' rings, one push to ingest, one page for Prometheus."""
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+from uuid import uuid4
+
+from exporters.collector import Site
+from exporters.cursors import Cursors
+from exporters.encode import Accepted, accept, prometheus_text
+from exporters.health import Health
+from exporters.otlp_metrics import MetricMessages
+from exporters.otlp_send import Sender
+from exporters.pages import Board, PageServer, metrics_page
+from exporters.passes import Judge, Outcome, Passes, Runner
+from exporters.registry import COLLECTORS, Entry
+from exporters.sources import procfs
+from exporters.training import RingPoller
+from pipeline.catalog.events import AGENT_STARTED, COLLECTOR_FAILED, EventKind
+from pipeline.catalog.metrics import AGENT
+from pipeline.clock import monotonic, utcnow
+from pipeline.errors import SettingsError
+from pipeline.records import Event
+from pipeline.secrets import ingest_token
+from pipeline.settings import Settings
+
+STOP_WITHIN: Final = 3.0  # seconds that the last telemetry gets; the agent ends within five
+STALE_PASSES: Final = 2.0  # intervals after which a value is no longer shown
+_LAG: Final = 5.0  # seconds without a turn of the loop after which /healthz says so
+_log = logging.getLogger(__name__)
+
+
+class Agent:
+    """All of the agent's parts. `turn` is one turn of its loop; nothing runs by itself but the threads of the parts."""
+
+    def __init__(self, settings: Settings, site: Site, sender: Sender, entries: Sequence[Entry] = COLLECTORS) -> None:
+        self._settings = settings
+        self._node = settings.node
+        self._sender = sender
+        self._passes, self._judge = _passes(settings, site, entries)
+        self._messages: dict[str, MetricMessages] = {}
+        self._cursors = Cursors(settings.state_dir / "agent.rings.json")
+        self._rings = RingPoller(settings.ring_dir, settings.node, site.proc, site.ticks, self._cursors.load())
+        self._health = Health(sender.stats)
+        self._next_pass = monotonic()
+        self._turned = monotonic()
+        self.board = Board(STALE_PASSES * settings.agent.interval)
+        self._send_events([_event(AGENT_STARTED, self._node, code=procfs.boot_id(site.proc))])
+
+    def turn(self, now: datetime, clock: float) -> None:
+        """Reads the rings, begins or ends a pass of the collectors where it is time, sends. `clock` is monotonic seconds."""
+        self._turned = clock
+        self._cursors.settle(self._sender.settled)
+        if records := self._rings.poll(now, clock):
+            self._sender.send_records(records)
+            self._sender.flush()
+        self._cursors.mark(self._sender.queued, self._rings.cursors())
+        if (outcomes := self._passes.end(clock)) is not None:
+            self._publish(outcomes, now, clock)
+        if clock >= self._next_pass:
+            self._next_pass = max(self._next_pass + self._settings.agent.interval, clock)
+            self._passes.begin(now, clock)
+
+    def health(self) -> tuple[int, str]:
+        """HTTP status and text: whether the loop still turns."""
+        lag = monotonic() - self._turned
+        return (200, "ok\n") if lag < _LAG else (503, f"the agent's loop has been held up for {lag:.0f} s\n")
+
+    def close(self) -> None:
+        """Reads the rings a last time, sends what waits for at most STOP_WITHIN, and keeps how far it came."""
+        self.turn(utcnow(), monotonic())
+        self._sender.close(STOP_WITHIN)
+        self._cursors.settle(self._sender.settled)
+        self._rings.close()
+
+    def _publish(self, outcomes: Iterable[Outcome], now: datetime, clock: float) -> None:
+        about = []
+        for outcome in outcomes:
+            if self._judge.failed(outcome, now.timestamp()):
+                self._send_events([_event(COLLECTOR_FAILED, self._node, code=outcome.name, message=outcome.error)])
+            about.append(self._judge.reading(outcome))
+            if not outcome.error:
+                self._show(outcome.name, outcome.readings, now, clock)
+        self._show(AGENT.name, accept(about)[0], now, clock)
+        self._sender.send_metrics(self._health.scopes())
+
+    def _show(self, name: str, readings: Sequence[Accepted], now: datetime, clock: float) -> None:
+        self.board.put(name, prometheus_text(readings), clock)
+        self._sender.send_metrics(self._messages.setdefault(name, MetricMessages()).encode(readings, now))
+
+    def _send_events(self, events: Iterable[Event]) -> None:
+        self._sender.send_records([("surefoot.event", event) for event in events])
+
+
+def serve(settings: Settings, *, once: bool = False) -> None:
+    """Runs the agent until SIGTERM or SIGINT; with `once` makes one pass, prints it as Prometheus text and returns.
+
+    Raises SettingsError where the page's address or the ingest token cannot be had.
+    """
+    site = Site(settings.node, probe_timeout=min(2.0, settings.agent.timeout / 2))
+    if once:
+        sys.stdout.write(one_pass(settings, site))
+        return
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    sender = Sender(
+        settings.ingest.endpoint,
+        _token(settings),
+        settings.agent.timeout,
+        node=settings.node,
+        flush_interval=settings.agent.flush_interval,
+        buffer_bytes=settings.agent.buffer_bytes,
+    )
+    agent = Agent(settings, site, sender)
+    pages = PageServer(settings.agent.host, settings.agent.port, {"/metrics": metrics_page(agent.board), "/healthz": agent.health})
+    _loop(agent, settings.agent.ring_interval, stop)
+    pages.close()
+    agent.close()
+
+
+def one_pass(settings: Settings, site: Site, entries: Sequence[Entry] = COLLECTORS) -> str:
+    """One pass of every collector, as Prometheus text. Sends nothing."""
+    passes, judge = _passes(settings, site, entries)
+    now = utcnow()
+    passes.begin(now, monotonic())
+    while (outcomes := passes.end(monotonic())) is None:
+        threading.Event().wait(0.005)
+    for outcome in outcomes:
+        judge.failed(outcome, now.timestamp())
+    texts = [prometheus_text(outcome.readings) for outcome in outcomes]
+    return "".join(texts) + prometheus_text(accept(judge.reading(outcome) for outcome in outcomes)[0])
+
+
+def _passes(settings: Settings, site: Site, entries: Sequence[Entry]) -> tuple[Passes, Judge]:
+    runners = [Runner(entry.name, entry.make(site)) for entry in entries]
+    return Passes(runners, min(settings.agent.timeout, settings.agent.interval)), Judge(settings.node)
+
+
+def _loop(agent: Agent, interval: float, stop: threading.Event) -> None:
+    last = ""
+    while not stop.is_set():
+        began = monotonic()
+        try:
+            agent.turn(utcnow(), began)
+        except Exception as e:  # noqa: BLE001 - the process's one loop: a defect in one turn must not end the node's telemetry
+            if str(e) != last:
+                _log.exception("a turn of the agent's loop failed")
+            last = str(e)
+        stop.wait(max(0.0, began + interval - monotonic()))
+
+
+def _token(settings: Settings) -> str:
+    try:
+        return ingest_token(settings)
+    except OSError as e:
+        raise SettingsError(f"no ingest token: {e.strerror} ({e.filename}); set ingest.token or SUREFOOT_INGEST__TOKEN") from e
+
+
+def _event(what: EventKind, node: str, *, code: str, message: str = "") -> Event:
+    return Event(
+        id=uuid4().hex,
+        at=utcnow(),
+        kind=what.name,
+        layer=what.layer.value,
+        severity=what.severity.value,
+        node=node,
+        code=code,
+        message=message,
+    )

@@ -1,0 +1,45 @@
+"""What a collector is and what it gives."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from exporters.sources.mounts import ChildProbes, Probes
+from exporters.sources.probes import Usage, statvfs
+from pipeline.catalog.metrics import Family
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One device at one time. `identity` has the keys of `family.identity`; `values` are by metric name, None is absent;
+    `attributes` say more about the device; `since` is when its counters began, seconds since 1970."""
+
+    family: Family
+    identity: Mapping[str, str]
+    values: Mapping[str, float | int | None]
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    since: float | None = None
+
+
+class Collector(Protocol):
+    """Observes one kind of thing."""
+
+    def collect(self, now: datetime) -> Iterable[Reading]:
+        """The devices' readings at `now`. May raise OSError; may hang, the agent copes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where collectors look: roots that tests replace. `ticks` a second is the kernel's USER_HZ; times are seconds."""
+
+    node: str
+    proc: Path = Path("/proc")
+    shm: Path = Path("/dev/shm")
+    ticks: float = float(os.sysconf("SC_CLK_TCK"))
+    usage: Callable[[str], Usage] = statvfs  # of what cannot hang
+    probes: Callable[[], Probes] = ChildProbes  # of what can
+    probe_timeout: float = 2.0

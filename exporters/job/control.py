@@ -1,0 +1,228 @@
+"""The launcher's side of the control contract: a long poll that is also its sign of life, and what it may be asked.
+
+GET /v1/control?run=&node=&attempt=&launch=&state=&ranks=&wait=&seen=
+"""
+
+import json
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import requests
+import structlog
+
+from pipeline.catalog.actions import CAPTURE, END_RUN, RESTART_RUN, STOP_RUN
+from pipeline.clock import from_micros, monotonic
+from pipeline.errors import ControlUnavailable, InputError
+
+_WAIT: Final = 1.0  # seconds that a call is held open: the pace of the sign of life
+_PAUSE: Final = 0.25  # after a call that failed
+_LEAST: Final = 0.05  # between two calls that were answered at once
+_ANSWER_LIMIT: Final = 1 << 20
+_SEEN: Final = 50  # ids that are named as seen
+
+KINDS: Final = frozenset(k.name for k in (RESTART_RUN, CAPTURE, STOP_RUN, END_RUN))
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the leader asks of this launcher."""
+
+    id: str
+    kind: str
+    attempt: str
+    term: int
+    deadline: datetime | None = None
+    new_attempt: str = ""
+    launch: int = 0
+    grace: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """The attempt that this launcher is to start."""
+
+    attempt: str
+    launch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a call brought."""
+
+    term: int
+    issued: Issued | None = None
+    requests: tuple[Request, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a call says of this launcher."""
+
+    attempt: str
+    launch: int
+    state: str  # starting, running, stopping, waiting
+    ranks: str  # "0:alive:4711,1:exit:-9"
+
+
+def parse_answer(body: bytes) -> Answer:
+    """The answer in a JSON body. Raises InputError naming what is wrong."""
+    try:
+        given = json.loads(body)
+        issued = given.get("attempt")
+        return Answer(
+            int(given["term"]),
+            Issued(_text(issued, "id"), int(issued["launch"])) if issued else None,
+            tuple(_request(r) for r in given.get("requests") or ()),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as e:
+        raise InputError(f"the control plane's answer cannot be used: {type(e).__name__}: {e}") from e
+
+
+def _request(given: dict[str, Any]) -> Request:
+    deadline = given.get("deadline_us")
+    return Request(
+        _text(given, "id"),
+        _text(given, "kind"),
+        str(given.get("attempt") or ""),
+        int(given["term"]),
+        from_micros(int(deadline)) if deadline else None,
+        str(given.get("new_attempt") or ""),
+        int(given.get("launch") or 0),
+        float(given.get("grace") or 0.0),
+        str(given.get("reason") or ""),
+    )
+
+
+def _text(given: dict[str, Any], name: str) -> str:
+    if not isinstance(given[name], str) or not given[name]:
+        raise ValueError(f"{name} must be text")
+    return str(given[name])
+
+
+def same_attempt(asked: str, base: str, inner: str) -> bool:
+    """Whether a request for the attempt `asked` means ours: `base`, or the inner restart `inner` of it that runs now."""
+    return asked in ("", base, inner)
+
+
+def refusal(request: Request, now: datetime, term: int) -> str:
+    """Why `request` must not be carried out; "" where it may. `term` is the highest term seen so far."""
+    if request.kind not in KINDS:
+        return f"unknown kind of request {request.kind!r}"
+    if request.term < term:
+        return f"term {request.term} is over, {term} was seen"
+    if request.deadline and now > request.deadline:
+        return f"its deadline passed {(now - request.deadline).total_seconds():.1f} s ago"
+    if request.kind == RESTART_RUN.name and not (request.new_attempt and request.launch > 0):
+        return "it names no new attempt"
+    return ""
+
+
+@dataclass(slots=True)
+class Client:
+    """One connection to the control plane."""
+
+    endpoint: str
+    token: str
+    run: str
+    node: str
+    _session: requests.Session = field(default_factory=requests.Session)
+
+    def __post_init__(self) -> None:
+        self._session.trust_env = False  # no proxy, no .netrc: the token goes to ingest alone
+        self._session.headers["Authorization"] = f"Bearer {self.token}"
+
+    def poll(self, situation: Situation, seen: Collection[str], wait: float) -> Answer:
+        """Asks once, held open for up to `wait` seconds. Raises ControlUnavailable, for whatever cause."""
+        query = {
+            "run": self.run,
+            "node": self.node,
+            "attempt": situation.attempt,
+            "launch": str(situation.launch),
+            "state": situation.state,
+            "ranks": situation.ranks,
+            "wait": f"{wait:g}",
+            "seen": ",".join(seen),
+        }
+        url = f"{self.endpoint}/v1/control"
+        try:
+            with self._session.get(url, params=query, timeout=(1.0, wait + 2.0), allow_redirects=False, stream=True) as response:
+                if response.status_code != 200:
+                    raise ControlUnavailable(f"{url} answered {response.status_code}")
+                return parse_answer(response.raw.read(_ANSWER_LIMIT, decode_content=True))
+        except (requests.RequestException, OSError, InputError) as e:
+            raise ControlUnavailable(f"{url}: {type(e).__name__}: {e}") from e
+
+
+class Poller:
+    """Polls in a thread until `close`; each thing asked for is given to `deliver` once. Never raises.
+
+    A call is held open for at most half of `patience` seconds, after which the launcher would take it for silence.
+    """
+
+    def __init__(
+        self, client: Client, situation: Callable[[], Situation], deliver: Callable[[Request | Issued], None], patience: float
+    ) -> None:
+        self.term = 0  # the highest one seen
+        self.answered_at = monotonic()  # of the last answer; the start counts as one
+        self._client = client
+        self._wait = min(_WAIT, patience / 2)
+        self._situation = situation
+        self._deliver = deliver
+        self._seen: list[str] = []
+        self._delivered: set[tuple[str, int]] = set()  # (id, term)
+        self._reachable = True
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
+
+    def start(self) -> None:
+        """Begins to poll."""
+        self._thread.start()
+
+    def silent_for(self) -> float:
+        """Seconds since the control plane last answered."""
+        return monotonic() - self.answered_at
+
+    def expect_again(self, request: Request) -> None:
+        """`request` was refused for its old term: a leader may issue it again, with the same id and its own term."""
+        if request.id in self._seen:
+            self._seen.remove(request.id)
+
+    def close(self) -> None:
+        """Ends polling; a call that is held open ends by itself."""
+        self._stop.set()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            began = monotonic()
+            try:
+                answer = self._client.poll(self._situation(), self._seen[-_SEEN:], self._wait)
+            except ControlUnavailable as e:
+                self._changed(False, str(e))
+                self._stop.wait(_PAUSE)
+                continue
+            self.answered_at = monotonic()
+            self._changed(True, "")
+            least = _LEAST if self._take(answer) else _PAUSE
+            self._stop.wait(max(0.0, least - (monotonic() - began)))
+
+    def _take(self, answer: Answer) -> bool:
+        """Delivers what is new; whether there was any."""
+        self.term = max(self.term, answer.term)
+        new = [r for r in answer.requests if r.id not in self._seen and (r.id, r.term) not in self._delivered]
+        for request in new:
+            self._seen.append(request.id)
+            self._delivered.add((request.id, request.term))
+            self._deliver(request)
+        if answer.issued:
+            self._deliver(answer.issued)
+        return bool(new or answer.issued)
+
+    def _changed(self, reachable: bool, why: str) -> None:
+        if reachable != self._reachable:
+            self._reachable = reachable
+            _log.warning("control plane answers again" if reachable else "control plane does not answer; the run goes on", why=why)

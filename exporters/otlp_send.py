@@ -1,0 +1,253 @@
+"""Sends records, log lines and metrics to ingest, from one background thread, without ever hurting its caller.
+
+What is given is encoded at once and waits in a bounded queue. Each request keeps its id over its retries
+(`X-Surefoot-Batch`), so that one whose answer was lost is stored once.
+"""
+
+import gzip
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import uuid4
+
+import requests
+from tenacity import RetryCallState, RetryError, Retrying, retry_if_exception
+from tenacity.wait import wait_exponential_jitter
+from urllib3.exceptions import HTTPError
+
+from exporters import otlp_wire
+from exporters.otlp_verdict import explain, partial, retry_after
+from exporters.otlp_wire import LogLine
+from exporters.outgoing import Item, Outgoing, Signal
+from pipeline.clock import monotonic
+from pipeline.errors import DeliveryError
+from pipeline.records import Record
+
+MAX_REQUEST: Final = 4 << 20  # bytes before compression: what gRPC peers and collectors take by default
+_ROOM: Final = MAX_REQUEST - (64 << 10)  # leaves the framing of each part and the resource their place
+_COMPRESS_FROM: Final = 4 << 10
+_ANSWER_LIMIT: Final = 64 << 10
+_BACKOFF: Final = wait_exponential_jitter(multiplier=0.2, max=5.0, jitter=0.2)
+_LASTING: Final = frozenset({"surefoot.event", "surefoot.transition"})
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SenderStats:
+    """Counts since the start; by kind (an event name, "log", "metrics") where a mapping."""
+
+    sent_batches: int
+    sent: Mapping[str, int]
+    dropped: Mapping[str, int]  # the queue was full, or closing took too long
+    refused: int  # batches that ingest refused for good
+    rejected: int  # single records or points that ingest did not keep
+    invalid: int  # could not be encoded
+    retries: int
+    queue_bytes: int
+    reachable: bool
+
+
+class Sender:
+    """A connection to ingest at `endpoint` with bearer `token`; `timeout` seconds a request.
+
+    `node` and `service` become the resource attributes host.name and service.name. Parts wait at most
+    `flush_interval` seconds, events and transitions not at all. At most `buffer_bytes` wait.
+    No method raises for what it is given or for what the network does.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        token: str,
+        timeout: float = 5.0,
+        *,
+        node: str,
+        service: str = "surefoot.agent",
+        flush_interval: float = 0.25,
+        buffer_bytes: int = 64 << 20,
+    ) -> None:
+        self._endpoint = endpoint.rstrip("/")
+        self._timeout = timeout
+        self._flush_interval = flush_interval
+        self._resource = otlp_wire.resource({"host.name": node, "service.name": service})
+        self._queue = Outgoing(buffer_bytes)
+        self._session = requests.Session()
+        self._session.trust_env = False  # no proxy, no .netrc: the token goes to ingest alone
+        self._session.headers.update({"Authorization": f"Bearer {token}", "Content-Type": "application/x-protobuf"})
+        self._sent: Counter[str] = Counter()
+        self._batches = self._refused = self._rejected = self._invalid = self._retries = 0
+        self._reachable = True
+        self._last_problem = ""
+        self._deadline: float | None = None  # of close(), monotonic
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="otlp-sender", daemon=True)
+        self._thread.start()
+
+    def send_records(self, records: Sequence[tuple[str, Record]]) -> None:
+        """Queues (event name, record) pairs; the event names are those of `pipeline.records.REMOTE`."""
+        for event_name, record in records:
+            try:
+                data = otlp_wire.encode_record(event_name, record)
+            except (TypeError, ValueError, AttributeError) as e:
+                self._count_invalid(event_name, e)
+                continue
+            self._queue.put(Signal.LOGS, event_name, data, lasting=event_name in _LASTING)
+            if event_name in _LASTING:
+                self._wake.set()
+
+    def send_logs(self, lines: Iterable[LogLine]) -> None:
+        """Queues printed lines."""
+        for line in lines:
+            try:
+                self._queue.put(Signal.LOGS, "log", otlp_wire.encode_line(line))
+            except (TypeError, ValueError) as e:
+                self._count_invalid("log", e)
+
+    def send_metrics(self, scopes: Iterable[bytes]) -> None:
+        """Queues serialised ScopeMetrics (`exporters.encode` makes them); none is ever split over two requests."""
+        for scope in scopes:
+            self._queue.put(Signal.METRICS, "metrics", scope)
+
+    def flush(self) -> None:
+        """Lets what waits be sent now; returns at once."""
+        self._wake.set()
+
+    @property
+    def queued(self) -> int:
+        """The number of the part queued last; parts count from 1."""
+        return self._queue.last
+
+    @property
+    def settled(self) -> int:
+        """All parts up to this number were delivered, refused or dropped: nothing more becomes of them."""
+        return self._queue.settled
+
+    def stats(self) -> SenderStats:
+        """Counts up to now."""
+        return SenderStats(
+            self._batches,
+            dict(self._sent),
+            self._queue.dropped,
+            self._refused,
+            self._rejected,
+            self._invalid,
+            self._retries,
+            self._queue.bytes,
+            self._reachable,
+        )
+
+    def close(self, timeout: float = 5.0) -> None:
+        """Sends what waits for at most `timeout` seconds, drops and counts the rest. May be called twice."""
+        if self._deadline is None:
+            self._deadline = monotonic() + 0.9 * timeout  # the thread gives up a little earlier, to count what it gave up
+        self._closing.set()
+        self._wake.set()
+        self._thread.join(max(0.0, self._deadline + 0.1 * timeout - monotonic()))
+        self._queue.clear()
+
+    # --- the background thread ---------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            closing = self._closing.is_set()
+            self._flush()
+            if closing:
+                self._session.close()
+                return
+            if not self._closing.is_set():
+                self._wake.wait(self._flush_interval)
+                self._wake.clear()
+
+    def _flush(self) -> None:
+        while batch := self._queue.take(_ROOM):
+            try:
+                self._deliver(batch)
+            except Exception as e:  # noqa: BLE001 - the one catch-all of this thread: a defect here must not end telemetry
+                self._queue.count_dropped(batch)
+                self._report(f"sending failed: {type(e).__name__}: {e}")
+            self._queue.settle()
+
+    def _deliver(self, batch: list[Item]) -> None:
+        signal = batch[0].signal
+        make = otlp_wire.logs_request if signal is Signal.LOGS else otlp_wire.metrics_request
+        body = make(self._resource, [item.data for item in batch])
+        headers = {"X-Surefoot-Batch": uuid4().hex}
+        if len(body) >= _COMPRESS_FROM:
+            body, headers["Content-Encoding"] = gzip.compress(body, 1), "gzip"
+        retrying = Retrying(
+            retry=retry_if_exception(_temporary), wait=self._pause, stop=self._give_up, sleep=self._sleep, before_sleep=self._failed
+        )
+        try:
+            answer = retrying(self._post, signal, body, headers)
+        except RetryError:
+            self._queue.count_dropped(batch)
+        except DeliveryError as e:
+            self._refused += 1
+            self._report(f"ingest refused a batch of {len(batch)}: {e}")
+        else:
+            self._delivered(batch, signal, answer)
+
+    def _post(self, signal: Signal, body: bytes, headers: Mapping[str, str]) -> bytes:
+        left = self._timeout if self._deadline is None else max(0.05, min(self._timeout, self._deadline - monotonic()))
+        url = self._endpoint + signal
+        try:
+            with self._session.post(url, data=body, headers=headers, timeout=left, allow_redirects=False, stream=True) as response:
+                answer = response.raw.read(_ANSWER_LIMIT, decode_content=True)
+                if response.status_code == 200:
+                    return bytes(answer)
+                raise explain(url, response.status_code, answer, retry_after(response.headers.get("Retry-After")))
+        except (requests.RequestException, HTTPError, OSError) as e:
+            raise DeliveryError(f"cannot reach {url}: {type(e).__name__}", permanent=False) from e
+
+    def _delivered(self, batch: list[Item], signal: Signal, answer: bytes) -> None:
+        self._batches += 1
+        self._sent.update(item.kind for item in batch)
+        if not self._reachable:
+            _log.warning("ingest at %s takes telemetry again", self._endpoint)
+        self._reachable = True
+        self._last_problem = "" if not answer else self._last_problem
+        rejected, why = partial(signal, answer)
+        if rejected:
+            self._rejected += rejected
+            self._report(f"ingest did not keep {rejected} of a batch: {why}")
+
+    # --- when a request fails ----------------------------------------------------------------
+
+    def _pause(self, state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.retry_after if isinstance(error, DeliveryError) else None
+        return _BACKOFF(state) if asked is None else asked
+
+    def _give_up(self, _: RetryCallState) -> bool:
+        return self._deadline is not None and monotonic() >= self._deadline
+
+    def _sleep(self, seconds: float) -> None:
+        """Waits; closing cuts it short, since then there is little time left to try."""
+        if self._deadline is None:
+            self._closing.wait(seconds)
+        else:
+            threading.Event().wait(min(seconds, 0.2, max(0.0, self._deadline - monotonic())))
+
+    def _failed(self, state: RetryCallState) -> None:
+        self._retries += 1
+        if self._reachable and state.outcome:
+            self._reachable = False
+            _log.warning("%s; telemetry waits (at most %s bytes of it) and is sent later", state.outcome.exception(), self._queue.limit)
+
+    def _count_invalid(self, kind: str, error: Exception) -> None:
+        self._invalid += 1
+        self._report(f"a {kind} could not be encoded: {error}")
+
+    def _report(self, problem: str) -> None:
+        """Logs `problem` when it is another than the last one."""
+        if problem != self._last_problem:
+            self._last_problem = problem
+            _log.error("%s", problem)
+
+
+def _temporary(error: BaseException) -> bool:
+    return isinstance(error, DeliveryError) and not error.permanent

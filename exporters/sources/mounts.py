@@ -1,0 +1,160 @@
+"""Keeps asking mounts how they are, so that a hung one costs one stuck thread of a child process and no more."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+
+from exporters.sources import probes
+from exporters.sources.probes import Answer, Usage
+from pipeline.clock import monotonic
+
+MAX_HUNG: Final = 64  # probes under way at most; beyond it further mounts are unknown, not ok
+_CHILD: Final = (sys.executable, "-I", "-S", str(Path(probes.__file__)))
+
+
+class Probes(Protocol):
+    """Where probes run."""
+
+    def ask(self, path: str) -> None: ...
+    def answers(self, timeout: float) -> Sequence[Answer]: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How a mount is. `ok` is None where it could not be asked. `seconds` is how long the last probe took,
+    or how long the one that hangs has been waiting."""
+
+    ok: bool | None
+    seconds: float | None
+    usage: Usage | None
+
+
+UNKNOWN: Final = Probe(None, None, None)
+
+
+class MountProber:
+    """Probes mounts, each at most once at a time; those that hang stay asked until they answer."""
+
+    def __init__(self, ways: Probes, timeout: float, clock: Callable[[], float] = monotonic) -> None:
+        self._ways = ways
+        self._timeout = timeout
+        self._clock = clock
+        self._since: dict[str, float] = {}  # mount points asked and not answered: since when
+
+    def probe(self, mount_points: Iterable[str]) -> dict[str, Probe]:
+        """How each of `mount_points` is, in at most the time-out."""
+        wanted = list(mount_points)
+        self._receive(0.0)  # late answers: those mounts are free to be asked again
+        answered: dict[str, Answer] = {}
+        asked = self._ask([path for path in wanted if path not in self._since])
+        end = self._clock() + self._timeout
+        while asked - answered.keys() and (left := end - self._clock()) > 0:
+            answered.update((a.path, a) for a in self._receive(left))
+        return {path: self._judge(path, answered.get(path)) for path in wanted}
+
+    def close(self) -> None:
+        """Lets go of what hangs."""
+        self._ways.close()
+
+    def _ask(self, paths: list[str]) -> set[str]:
+        asked = set(paths[: max(0, MAX_HUNG - len(self._since))])
+        for path in asked:
+            self._since[path] = self._clock()
+            self._ways.ask(path)
+        return asked
+
+    def _receive(self, timeout: float) -> list[Answer]:
+        found = list(self._ways.answers(timeout))
+        for answer in found:
+            self._since.pop(answer.path, None)
+        return found
+
+    def _judge(self, path: str, answer: Answer | None) -> Probe:
+        if answer is not None:
+            return Probe(answer.usage is not None, answer.seconds, answer.usage)
+        since = self._since.get(path)
+        return UNKNOWN if since is None else Probe(False, self._clock() - since, None)
+
+
+class ChildProbes:
+    """Probes in a child process, started at the first question; when it is gone, its questions count as failed
+    and the next one starts another."""
+
+    def __init__(self, command: Sequence[str] = _CHILD) -> None:
+        self._command = command
+        self._child: subprocess.Popen[bytes] | None = None
+        self._open: dict[str, None] = {}
+        self._buffer = b""
+
+    @property
+    def pid(self) -> int | None:
+        """The child's, where there is one."""
+        return self._child.pid if self._child else None
+
+    def ask(self, path: str) -> None:
+        """Begins to probe `path`."""
+        self._open[path] = None
+        if self._child is None:
+            self._start()
+        self._write(path)
+
+    def answers(self, timeout: float) -> list[Answer]:
+        """The answers that are there, after waiting at most `timeout` seconds for the first."""
+        if self._child is None or self._child.stdout is None:
+            return self._failed()
+        if not select.select([self._child.stdout], [], [], timeout)[0]:
+            return []
+        data = os.read(self._child.stdout.fileno(), 1 << 16)
+        if not data:
+            self.close()
+            return self._failed()
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
+        found = [answer for line in lines if (answer := _parse(line))]
+        for answer in found:
+            self._open.pop(answer.path, None)
+        return found
+
+    def close(self) -> None:
+        """Ends the child; one that is stuck in the kernel is left to it."""
+        if self._child is not None:
+            for pipe in (self._child.stdin, self._child.stdout):
+                if pipe:
+                    pipe.close()
+            self._child.kill()
+            try:
+                self._child.wait(0.5)
+            except subprocess.TimeoutExpired:
+                self._child.returncode = 0  # it is in uninterruptible sleep: nobody can wait for it
+            self._child = None
+        self._buffer = b""
+
+    def _start(self) -> None:
+        self.close()
+        self._child = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/")
+
+    def _failed(self) -> list[Answer]:
+        found = [Answer(path, 0.0, "the probing process ended", None) for path in self._open]
+        self._open.clear()
+        return found
+
+    def _write(self, path: str) -> None:
+        if self._child is not None and self._child.stdin is not None:
+            try:
+                os.write(self._child.stdin.fileno(), json.dumps(path).encode() + b"\n")
+            except BrokenPipeError:
+                pass  # its end is seen at the next read
+
+
+def _parse(line: bytes) -> Answer | None:
+    try:
+        path, seconds, error, *usage = json.loads(line)
+        return Answer(path, seconds, error, Usage(*usage) if usage else None)
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,50 @@
+"""What /proc/PID says about one process."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+GONE: Final = "X"  # the state letter that stands for a process which is no more
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """`state` is the kernel's letter (R S D Z T t I X); `cpu_seconds` user and system time;
+    `started` ticks since boot, which tells apart two processes that had one pid."""
+
+    state: str
+    cpu_seconds: float
+    started: int
+
+
+def read(proc: Path, pid: int, ticks: float) -> Process | None:
+    """The process `pid`, None where there is none. `ticks` a second is the kernel's USER_HZ.
+
+    Raises OSError where it cannot be said: that is not an end.
+    """
+    try:
+        text = (proc / str(pid) / "stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return parse(text, ticks)
+
+
+def parse(stat: bytes, ticks: float) -> Process | None:
+    """The contents of /proc/PID/stat. The second field is the program's name in parentheses and may hold
+    anything, so fields are counted from the last closing one. None where it is malformed."""
+    fields = stat.rpartition(b")")[2].split()
+    try:
+        return Process(fields[0].decode("ascii"), (int(fields[11]) + int(fields[12])) / ticks, int(fields[19]))
+    except (IndexError, ValueError):
+        return None
+
+
+def owners(proc: Path, pid: int) -> frozenset[int]:
+    """The user ids that `pid` runs under (real, effective, saved, file system); empty where there is no such process."""
+    try:
+        status = (proc / str(pid) / "status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    found = re.search(r"^Uid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)$", status, re.M)
+    return frozenset(map(int, found.groups())) if found else frozenset()

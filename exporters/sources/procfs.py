@@ -1,0 +1,200 @@
+"""What /proc says about the machine, in base units. Knows files and units, no metric names.
+
+Each value stands alone: what is absent, malformed or beyond belief is None, and hurts no other value.
+`proc` is the root, /proc on a live machine.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+SECTOR: Final = 512  # bytes; the unit of /proc/diskstats whatever the disk's own sector
+_WRAPPED: Final = 1 << 63  # a negative number printed as unsigned: kernels do that to waiting times
+
+
+@dataclass(frozen=True, slots=True)
+class Cpu:
+    """CPU time since boot, all CPUs together (seconds), CPUs online and the time of boot (seconds since 1970)."""
+
+    busy: float | None
+    iowait: float | None
+    online: int | None
+    boot: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes."""
+
+    total: int | None
+    available: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """Seconds, since boot, in which some or all tasks waited."""
+
+    some: float | None
+    full: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A whole block device or a partition: counts, bytes and seconds since it appeared."""
+
+    name: str
+    reads: int | None
+    read_bytes: int | None
+    read_seconds: float | None
+    writes: int | None
+    written_bytes: int | None
+    write_seconds: float | None
+    in_flight: int | None
+    io_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system. `device` is the kernel's major:minor, the same for all mounts of one superblock."""
+
+    mount_point: str
+    source: str
+    type: str
+    device: str
+    read_only: bool
+
+
+def load1(proc: Path) -> float | None:
+    """The run queue's length, averaged over one minute."""
+    words = _text(proc / "loadavg").split()
+    return _float(words[0]) if words else None
+
+
+def cpu(proc: Path, ticks: float) -> Cpu:
+    """CPU times; `ticks` a second is the kernel's USER_HZ (os.sysconf("SC_CLK_TCK"))."""
+    online = 0
+    busy = iowait = boot = None
+    for line in _text(proc / "stat").splitlines():
+        words = line.split()
+        if not words:
+            continue
+        if words[0] == "cpu":
+            busy, iowait = _cpu_times(words[1:], ticks)
+        elif re.fullmatch(r"cpu\d+", words[0]):
+            online += 1
+        elif words[0] == "btime" and len(words) == 2:
+            boot = _float(words[1])
+    return Cpu(busy, iowait, online or None, boot)
+
+
+def _cpu_times(words: list[str], ticks: float) -> tuple[float | None, float | None]:
+    """user nice system idle iowait irq softirq steal …; guest time is in user already."""
+    times = [_int(w) for w in words[:8]]
+    if len(times) < 8 or any(t is None for t in times):
+        return None, None
+    user, nice, system, _, iowait, irq, softirq, steal = (t or 0 for t in times)
+    return (user + nice + system + irq + softirq + steal) / ticks, iowait / ticks
+
+
+def memory(proc: Path) -> Memory:
+    """Usable memory, and what could be given out without swapping."""
+    found = dict(re.findall(r"^(MemTotal|MemAvailable): +(\d+) kB$", _text(proc / "meminfo"), re.M))
+    total, available = (int(found[k]) * 1024 if k in found else None for k in ("MemTotal", "MemAvailable"))
+    return Memory(total, available)
+
+
+def pressure(proc: Path, resource: str) -> Pressure:
+    """Stall times of `resource` (cpu, memory, io); both None where the kernel does not keep them."""
+    found = dict(re.findall(r"^(some|full) .*total=(\d+)$", _text(proc / "pressure" / resource), re.M))
+    some, full = (int(found[k]) / 1e6 if k in found else None for k in ("some", "full"))
+    return Pressure(some, full)
+
+
+def oom_kills(proc: Path) -> int | None:
+    """Processes killed for want of memory since boot."""
+    found = re.search(r"^oom_kill (\d+)$", _text(proc / "vmstat"), re.M)
+    return int(found[1]) if found else None
+
+
+def boot_id(proc: Path) -> str:
+    """The id of this boot, "" where the kernel does not say."""
+    return _text(proc / "sys/kernel/random/boot_id").strip()
+
+
+def disks(proc: Path) -> list[Disk]:
+    """Every block device and partition. Raises OSError where there is no diskstats at all."""
+    text = (proc / "diskstats").read_text(encoding="utf-8", errors="surrogateescape")
+    return [disk for words in map(str.split, text.splitlines()) if len(words) >= 14 and (disk := _disk(words[2], words[3:]))]
+
+
+def _disk(name: str, words: list[str]) -> Disk:
+    """The eleven fields that every kernel has; newer ones add more at the end."""
+    n = [_counter(w) for w in words[:11]]
+    return Disk(
+        name,
+        reads=n[0],
+        read_bytes=_times(n[2], SECTOR),
+        read_seconds=_milli(n[3]),
+        writes=n[4],
+        written_bytes=_times(n[6], SECTOR),
+        write_seconds=_milli(n[7]),
+        in_flight=n[8],
+        io_seconds=_milli(n[9]),
+    )
+
+
+def mounts(proc: Path) -> list[Mount]:
+    """What is mounted, in the kernel's order; a mount hidden by a later one at the same place is left out.
+
+    Raises OSError where there is no mountinfo.
+    """
+    text = (proc / "self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+    return list({mount.mount_point: mount for mount in _parse_mounts(text)}.values())
+
+
+def _parse_mounts(text: str) -> Iterator[Mount]:
+    for line in text.split("\n"):
+        mount, _, rest = line.partition(" - ")
+        front, back = mount.split(" "), rest.split(" ")
+        if len(front) >= 6 and len(back) >= 3:
+            options = {*front[5].split(","), *back[2].split(",")}
+            yield Mount(_unescape(front[4]), _unescape(back[1]) or "none", back[0], front[2], "ro" in options)
+
+
+def _unescape(text: str) -> str:
+    """Blanks, tabs, newlines and backslashes stand as octal."""
+    return re.sub(r"\\(0[0-7]{2}|1[0-7]{2})", lambda m: chr(int(m[1], 8)), text)
+
+
+def _text(path: Path) -> str:
+    """The file's text; "" where it is absent or cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def _int(word: str) -> int | None:
+    return int(word) if word.isascii() and word.isdigit() else None
+
+
+def _counter(word: str) -> int | None:
+    value = _int(word)
+    return value if value is not None and value < _WRAPPED else None
+
+
+def _float(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _times(value: int | None, factor: int) -> int | None:
+    return None if value is None else value * factor
+
+
+def _milli(value: int | None) -> float | None:
+    return None if value is None else value / 1000

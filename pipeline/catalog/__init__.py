@@ -1,0 +1,1 @@
+"""The vocabulary as data: metrics, events, faults, actions, layers. Standard library only."""

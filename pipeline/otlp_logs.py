@@ -1,0 +1,107 @@
+"""OTLP log records as rows: those with one of our event names become records, all others log lines. Pure."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from datetime import datetime
+from typing import Any, Final
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
+from pipeline.catalog import events
+from pipeline.catalog.layers import Layer, Phase, Severity
+from pipeline.clock import to_micros
+from pipeline.decoded import Decoded, Row
+from pipeline.errors import InputError
+from pipeline.otlp_values import FutureTime, check_not_ahead, plain, text, texts, time
+from pipeline.records import REMOTE, Record
+
+TABLE: Final = "table"  # the attribute by which a transition names its table
+_WIDE: Final = frozenset({"step", "completed", "tokens", "samples", "overrun"})  # 64-bit columns; the wire has 63 bits
+_SIGNED: Final = frozenset({"exit_code"})
+_DURATIONS: Final = frozenset({*Phase, "duration", "cpu_seconds", "flops"})
+_WORDS: Final[Mapping[str, frozenset[str]]] = {
+    "layer": frozenset(Layer),
+    "severity": frozenset(Severity),
+    "kind": frozenset(events.BY_NAME),
+    "phase": frozenset({*Phase, ""}),
+}
+
+
+def decode(request: ExportLogsServiceRequest, now: datetime) -> Decoded:
+    """The rows of a request received at `now`; records that cannot be kept are counted with the reason."""
+    out = Decoded()
+    for resource in request.resource_logs:
+        labels = texts(resource.resource.attributes)
+        for scope in resource.scope_logs:
+            for log in scope.log_records:
+                try:
+                    if log.event_name in REMOTE:
+                        out.add(_record(log, now))
+                    else:
+                        out.add_row("logs", _line(log, labels, scope.scope.name, now))
+                except FutureTime as e:
+                    out.skew = max(out.skew, e.ahead)
+                    out.reject(f"{log.event_name or 'log line'}: {e}")
+                except InputError as e:
+                    out.reject(f"{log.event_name or 'log line'}: {e}")
+                else:
+                    out.kept += 1
+    return out
+
+
+def _record(log: LogRecord, now: datetime) -> Record:
+    given = {kv.key: plain(kv.value) for kv in log.attributes}
+    classes = REMOTE[log.event_name]
+    if len(classes) > 1:
+        table = given.pop(TABLE, None)
+        classes = tuple(c for c in classes if c.table == table)
+        if not classes:
+            raise InputError(f"{TABLE}={table!r} names no table that may be written")
+    return _checked(classes[0].from_attributes(given), now)
+
+
+def _checked(record: Record, now: datetime) -> Record:
+    """The record as it is kept; raises InputError where a value is none that its column may hold."""
+    changes: dict[str, Any] = {}
+    for f in fields(record):
+        value = getattr(record, f.name)
+        if isinstance(value, datetime):
+            check_not_ahead(to_micros(value), now)
+        elif type(value) is int:
+            _check_whole(f.name, value)
+        elif type(value) is float:
+            if not math.isfinite(value):
+                changes[f.name] = None  # every float that may be sent is optional
+            elif value < 0 and f.name in _DURATIONS:
+                raise InputError(f"{f.name}={value} is below 0")
+        elif f.name in _WORDS and value not in _WORDS[f.name]:
+            raise InputError(f"{f.name}={value!r} is not in the catalogue")
+        elif f.name == "node" and value != value.lower():
+            changes["node"] = value.lower()
+    return replace(record, **changes) if changes else record
+
+
+def _check_whole(name: str, value: int) -> None:
+    low, high = (-(2**31), 2**31) if name in _SIGNED else (0, 2**63 if name in _WIDE else 2**32)
+    if not low <= value < high:
+        raise InputError(f"{name}={value} is beyond its valid range")
+
+
+def _line(log: LogRecord, labels: Mapping[str, str], scope: str, now: datetime) -> Row:
+    nanos = log.time_unix_nano or log.observed_time_unix_nano
+    return {
+        "Timestamp": time(nanos, now) if nanos else now,
+        "TraceId": log.trace_id.hex(),
+        "SpanId": log.span_id.hex(),
+        "TraceFlags": log.flags & 0xFF,
+        "SeverityText": log.severity_text,
+        "SeverityNumber": log.severity_number if 0 <= log.severity_number <= 24 else 0,
+        "ServiceName": labels.get("service.name", ""),
+        "Body": text(log.body),
+        "ResourceAttributes": labels,
+        "ScopeName": scope,
+        "LogAttributes": texts(log.attributes),
+        "EventName": log.event_name,
+    }

@@ -1,0 +1,1 @@
+SELECT * FROM (SELECT * FROM attempts WHERE run = {run:String} ORDER BY at DESC LIMIT 1000) ORDER BY at

@@ -1,0 +1,1 @@
+SELECT * FROM actions WHERE incident = {incident:String} ORDER BY at

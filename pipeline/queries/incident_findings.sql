@@ -1,0 +1,1 @@
+SELECT * FROM findings WHERE incident = {incident:String} ORDER BY at

@@ -1,0 +1,1 @@
+SELECT * FROM incidents WHERE incident = {incident:String} ORDER BY at

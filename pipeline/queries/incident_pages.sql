@@ -1,0 +1,1 @@
+SELECT * FROM notifications WHERE incident = {incident:String} ORDER BY at

@@ -1,0 +1,1 @@
+SELECT DISTINCT notification FROM notifications WHERE incident IN {incidents:Array(String)}

@@ -1,0 +1,1 @@
+SELECT * FROM incidents WHERE run = {run:String} ORDER BY at

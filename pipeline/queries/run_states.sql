@@ -1,0 +1,27 @@
+SELECT
+    run, state, reason, started_at, changed_at, node, command, exit_code,
+    attempt, attempt_state, launches, greatest(run_ranks, attempt_ranks) AS ranks
+FROM (
+    SELECT
+        run,
+        argMax(new_state, at) AS state,
+        argMax(runs.reason, at) AS reason,
+        min(at) AS started_at,
+        max(at) AS changed_at,
+        argMax(runs.node, at) AS node,
+        argMax(runs.command, (runs.command != '', at)) AS command,
+        argMax(runs.exit_code, at) AS exit_code,
+        max(ranks) AS run_ranks
+    FROM runs GROUP BY run
+) AS r
+LEFT JOIN (
+    SELECT
+        run,
+        argMax(attempts.attempt, (launch, at)) AS attempt,
+        argMax(new_state, (launch, at)) AS attempt_state,
+        max(launch) AS launches,
+        argMax(ranks, (ranks > 0, launch, at)) AS attempt_ranks
+    FROM attempts GROUP BY run
+) AS a USING (run)
+ORDER BY state != 'started', started_at DESC
+LIMIT {limit:UInt32}

@@ -1,0 +1,1 @@
+SELECT * FROM runs WHERE run = {run:String} ORDER BY at

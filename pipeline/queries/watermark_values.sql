@@ -1,0 +1,1 @@
+SELECT job, argMax(watermarks.value, watermarks.at) AS value FROM watermarks WHERE startsWith(job, {prefix:String}) GROUP BY job

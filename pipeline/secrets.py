@@ -1,0 +1,36 @@
+"""Secrets that Surefoot makes for itself at first start: a file each, readable by its owner alone."""
+
+import os
+from pathlib import Path
+from secrets import token_urlsafe
+
+from pipeline.settings import Settings
+
+
+def secret(path: Path) -> str:
+    """The secret kept in `path`; made now where there is none. Two processes that start together get the same one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    if not path.exists():
+        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as f:
+            f.write(token_urlsafe(32))
+        try:
+            os.link(fresh, path)  # never overwrites, and the file is whole from the start
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink()
+    return path.read_text(encoding="utf-8").strip()
+
+
+def store_password(settings: Settings) -> str:
+    """The password for the store: the one that is set, else the embedded store's own."""
+    if settings.store.password or settings.store_url:
+        return settings.store.password
+    return secret(settings.state_dir / "store.secret")
+
+
+def ingest_token(settings: Settings) -> str:
+    """The bearer token that ingest asks for: the one that is set, else this machine's own."""
+    return settings.ingest.token or secret(settings.state_dir / "ingest.token")

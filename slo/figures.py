@@ -1,0 +1,141 @@
+"""Figures from the ledger and from incidents. Pure. A ratio is a sum over a sum; of nothing there is no figure, but None."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import ceil
+from statistics import mean, median
+
+from pipeline.catalog.layers import Category
+from pipeline.clock import to_micros
+from pipeline.records import LedgerEntry
+
+INCIDENT_PARTS = (Category.DETECT, Category.LOCATE, Category.ACT, Category.RESTART, Category.LOST_PROGRESS)
+_HOURS_FROM = 10_000  # GPU-seconds from which a sentence speaks of GPU-hours
+
+
+def spent(entries: Iterable[LedgerEntry], start: datetime | None = None, end: datetime | None = None) -> dict[Category, int]:
+    """GPU-microseconds by category within [start, end), in the catalogue's order; categories without any are left out."""
+    sums = dict.fromkeys(Category, 0)
+    for entry in entries:
+        low = entry.started_at if start is None else max(entry.started_at, start)
+        high = entry.ended_at if end is None else min(entry.ended_at, end)
+        if low < high:
+            sums[Category(entry.category)] += to_micros(high) - to_micros(low)
+    return {category: micros for category, micros in sums.items() if micros}
+
+
+def goodput(entries: Iterable[LedgerEntry], start: datetime | None = None, end: datetime | None = None) -> float | None:
+    """Productive GPU-time over all GPU-time within [start, end), 0 to 1; None where there is none."""
+    sums = spent(entries, start, end)
+    total = sum(sums.values())
+    return sums.get(Category.PRODUCTIVE, 0) / total if total else None
+
+
+def incident_costs(entries: Iterable[LedgerEntry]) -> dict[str, dict[Category, int]]:
+    """What each incident cost, in GPU-microseconds by part (detect, locate, act, restart, lost progress)."""
+    costs: dict[str, dict[Category, int]] = {}
+    for entry in entries:
+        if entry.incident:
+            parts = costs.setdefault(entry.incident, dict.fromkeys(INCIDENT_PARTS, 0))
+            parts[Category(entry.category)] += to_micros(entry.ended_at) - to_micros(entry.started_at)
+    return costs
+
+
+def loss_sentence(cost: Mapping[Category, int]) -> str:
+    """What GPU-microseconds by category come to, in one sentence whose parts add up to its total.
+
+    >>> loss_sentence({Category.DETECT: 3_000_000, Category.RESTART: 9_000_000, Category.LOST_PROGRESS: 29_000_000})
+    'lost 41 GPU-s: 3 detect, 9 restart, 29 lost progress'
+    """
+    total = sum(cost.values())
+    hours = total >= _HOURS_FROM * 1_000_000
+    unit = 360_000_000 if hours else 1_000_000  # a tenth of an hour, or a second
+    if total * 2 < unit:
+        return "lost less than 1 GPU-s" if total else "lost nothing"
+    whole = (total * 2 + unit) // (2 * unit)
+    shares = _largest_remainder([cost[c] for c in cost], whole)
+    parts = [f"{_number(n, hours=hours)} {category.value.replace('_', ' ')}" for category, n in zip(cost, shares, strict=True) if n]
+    return f"lost {_number(whole, hours=hours)} GPU-{'h' if hours else 's'}: {', '.join(parts)}"
+
+
+def _number(units: int, *, hours: bool) -> str:
+    return f"{units // 10}.{units % 10}" if hours else str(units)
+
+
+def _largest_remainder(values: Sequence[int], whole: int) -> list[int]:
+    """`whole` divided in proportion to `values`: each share cut, what is left to the largest fractions, earlier ones first."""
+    total = sum(values)
+    shares = [v * whole // total for v in values]
+    order = sorted(range(len(values)), key=lambda n: (-(values[n] * whole % total), n))
+    for n in order[: whole - sum(shares)]:
+        shares[n] += 1
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """An incident's times. `resolved` is None while it is open."""
+
+    incident: str
+    onset: datetime
+    recovered: datetime | None = None
+    caught_up: datetime | None = None
+    resolved: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Seconds: mean, median and 90th percentile (nearest rank) of `count` of them."""
+
+    count: int
+    mean: float
+    median: float
+    p90: float
+
+
+@dataclass(frozen=True, slots=True)
+class Mttr:
+    """Times to repair. `resolve`, `recover` and `catch_up` count from the onset; None where no incident has that time.
+
+    `open` are those not resolved by the window's end, which enter no average.
+    """
+
+    resolve: Spread | None
+    recover: Spread | None
+    catch_up: Spread | None
+    open: tuple[str, ...]
+
+
+def mttr(repairs: Sequence[Repair], start: datetime, end: datetime) -> Mttr:
+    """Over incidents resolved in [start, end), each with its full length, also where it began before `start`."""
+    done = [r for r in repairs if r.resolved is not None and start <= r.resolved < end]
+    still = tuple(r.incident for r in repairs if r.onset < end and (r.resolved is None or r.resolved >= end))
+    return Mttr(
+        resolve=_spread([(r.resolved - r.onset).total_seconds() for r in done if r.resolved]),
+        recover=_spread([(r.recovered - r.onset).total_seconds() for r in done if r.recovered]),
+        catch_up=_spread([(r.caught_up - r.onset).total_seconds() for r in done if r.caught_up]),
+        open=still,
+    )
+
+
+def _spread(seconds: Sequence[float]) -> Spread | None:
+    if not seconds:
+        return None
+    ordered = sorted(seconds)
+    return Spread(len(ordered), mean(ordered), median(ordered), ordered[ceil(0.9 * len(ordered)) - 1])
+
+
+def downtime(outages: Iterable[tuple[datetime, datetime]], start: datetime, end: datetime) -> float:
+    """Seconds of [start, end) in which at least one of `outages` was on."""
+    total, reached = 0, to_micros(start)
+    for low, high in sorted((to_micros(a), to_micros(b)) for a, b in outages):
+        high = min(high, to_micros(end))
+        total += max(0, high - max(low, reached))
+        reached = max(reached, high)
+    return total / 1e6
+
+
+def work_at_risk(ranks: int, started_at: datetime, checkpoint_at: datetime | None, now: datetime) -> float:
+    """GPU-seconds that would be lost if the run died now: since its last complete checkpoint, or since its start."""
+    return ranks * max(0.0, (now - (checkpoint_at or started_at)).total_seconds())

@@ -1,0 +1,5 @@
+"""`python -m surefoot` is the console script."""
+
+from surefoot.cli import main
+
+main()

@@ -1,0 +1,237 @@
+"""The command line. A command imports its room only when it is run, so that each loads no more than it needs."""
+
+import logging
+import signal
+import sys
+from pathlib import Path
+
+import click
+import structlog
+
+from pipeline.errors import SurefootError
+from pipeline.settings import Settings, load
+from surefoot import __version__, parent
+
+CHATTY = ("apscheduler", "clickhouse_connect", "urllib3")  # libraries that log what we report ourselves, once
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+class _Commands(click.Group):
+    """Turns every error that Surefoot reports into one line and exit code 2."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except SurefootError as e:
+            click.echo(f"surefoot: {e}", err=True)
+            ctx.exit(2)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="surefoot")
+@click.option("--config", type=click.Path(path_type=Path), help="Settings file (YAML); also SUREFOOT_CONFIG.")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True)
+@click.option("--parent", "parent_pid", type=int, hidden=True, help="End when this process does.")
+@click.pass_context
+def cli(ctx: click.Context, config: Path | None, log_level: str, parent_pid: int | None) -> None:
+    """Surefoot watches large training runs: sees a fault, says where it lies, restarts the run, accounts for the loss.
+
+    \b
+    Everything on this machine:   surefoot up
+    Watch a run:                  surefoot run -- torchrun --nproc-per-node 8 train.py
+    Prove that it works here:     surefoot drill kill
+    """
+    if parent_pid is not None:
+        parent.die_with(parent_pid)
+    _log_to_stderr(log_level)
+    ctx.obj = load(config)
+
+
+def _log_to_stderr(level: str) -> None:
+    """Lines for a person on a terminal, logfmt in a file."""
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    shared: list[structlog.typing.Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level]
+    shared += [structlog.processors.TimeStamper(fmt="iso", utc=True), structlog.processors.format_exc_info]
+    logfmt = structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"])
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        processors=[*shared, structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else logfmt],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+@cli.command()
+@click.pass_obj
+def up(settings: Settings) -> None:
+    """Run everything on this machine: store, ingest, jobs, console and agent.
+
+    A part that dies is started again. Ctrl-C stops them all and leaves nothing running.
+
+    \b
+    Example:  surefoot up
+    """
+    from surefoot.up import serve
+
+    sys.exit(serve(settings))
+
+
+@cli.command()
+@click.pass_obj
+def store(settings: Settings) -> None:
+    """Run the embedded store: ClickHouse's HTTP protocol on loopback, rows in the state folder.
+
+    \b
+    Example:  surefoot store
+    """
+    from pipeline.embedded import serve
+
+    serve(settings)
+
+
+@cli.command()
+@click.pass_obj
+def migrate(settings: Settings) -> None:
+    """Bring the tables of the store up to date; prints what was applied. Safe to repeat.
+
+    \b
+    Example:  SUREFOOT_CLICKHOUSE_URL=https://clickhouse:8443 surefoot migrate
+    """
+    from pipeline.migrate import migrate as apply
+    from pipeline.store import Store
+
+    applied = apply(Store.connect(settings), settings)
+    click.echo("\n".join(applied) or "up to date")
+
+
+@cli.command()
+@click.pass_obj
+def ingest(settings: Settings) -> None:
+    """Run the receiver: OTLP over HTTP in, rows out, nothing acknowledged is lost.
+
+    \b
+    Example:  surefoot ingest
+    """
+    from pipeline.receivers import serve
+
+    serve(settings)
+
+
+@cli.command()
+@click.pass_obj
+def jobs(settings: Settings) -> None:
+    """Run the leader: detectors, incidents, recovery, pages, and the goodput ledger.
+
+    \b
+    Example:  surefoot jobs
+    """
+    from surefoot.jobs import serve
+
+    serve(settings)
+
+
+@cli.command()
+@click.pass_obj
+def console(settings: Settings) -> None:
+    """Run the console in the browser.
+
+    \b
+    Example:  surefoot console
+    """
+    from surefoot.console import serve
+
+    serve(settings)
+
+
+@cli.command()
+@click.option("--once", is_flag=True, help="Collect once, print the readings as Prometheus text, and end.")
+@click.pass_obj
+def agent(settings: Settings, once: bool) -> None:
+    """Run the node's agent: collectors and the trainers' rings, pushed to ingest and shown on /metrics.
+
+    \b
+    Example:  surefoot agent --once
+    """
+    from exporters.agent import serve
+
+    serve(settings, once=once)
+
+
+@cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--run-id", help="Name of the training effort; the same name continues it. Default: command and time.")
+@click.option(
+    "--checkpoints",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of checkpoints; a restart resumes from the newest complete one.",
+)
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_obj
+def run(settings: Settings, run_id: str | None, checkpoints: Path | None, command: tuple[str, ...]) -> None:
+    """Run a training command under Surefoot's eyes. The exit code is the command's.
+
+    \b
+    Example:  surefoot run --checkpoints /data/ckpt -- torchrun --nproc-per-node 8 train.py
+    """
+    from exporters.job.launcher import run as launch
+
+    sys.exit(launch(settings, command, run_id=run_id, checkpoints=checkpoints))
+
+
+@cli.command()
+@click.argument("kind", type=click.Choice(["kill", "hang"]))
+@click.option("--rank", type=int, default=1, show_default=True, help="The rank to hurt.")
+@click.option(
+    "--where",
+    type=click.Choice(["outside", "inside"]),
+    default="outside",
+    show_default=True,
+    help="hang: stop it outside or inside a collective.",
+)
+@click.option(
+    "--mode", type=click.Choice(["auto", "approve"]), default="auto", show_default=True, help="Whether the restart waits for a person."
+)
+@click.option("--steps", type=click.IntRange(60, 100_000), default=110, show_default=True, help="Length of the training.")
+@click.option(
+    "--also-kill", type=click.Choice(["ingest", "store", "jobs"]), help="SIGKILL this part of Surefoot right after the fault, too."
+)
+@click.option("--keep", type=FOLDER, help="Keep state, logs and losses in this new folder.")
+@click.option("--timeout", type=float, default=120.0, show_default=True, help="Give up after this many seconds.")
+@click.option("--json", "as_json", is_flag=True, help="Last, print the result as one JSON object on one line.")
+@click.pass_obj
+def drill(_: Settings, /, as_json: bool, **plan: object) -> None:
+    """Hurt a real training run for real and measure what Surefoot does about it.
+
+    Starts a stack of its own on free ports, a two-rank PyTorch training on it, injects the fault, and waits for
+    detection, page, location, restart and resolution. Exit code 0: all of it was right; 1: something was not.
+
+    \b
+    Example:  surefoot drill hang --where inside --json
+    """
+    from surefoot.drill.plan import Plan
+    from surefoot.drill.report import as_json_line, as_text
+    from surefoot.drill.run import drill as carry_out
+
+    result = carry_out(Plan(**plan), say=click.echo)  # type: ignore[arg-type]  # click has checked the types
+    click.echo(as_text(result))
+    if as_json:
+        click.echo(as_json_line(result))
+    sys.exit(0 if result.right else 1)
+
+
+@cli.command()
+@click.pass_obj
+def demo(settings: Settings) -> None:
+    """Run everything, train for real, break it twice, and stay up for a look around.
+
+    \b
+    Example:  surefoot demo
+    """
+    from surefoot.drill.demo import demo as show
+
+    sys.exit(show(settings, say=click.echo))
+
+
+def main() -> None:
+    """The console script. A broken pipe or Ctrl-C ends it without a traceback."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    cli.main(prog_name="surefoot")

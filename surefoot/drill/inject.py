@@ -1,0 +1,138 @@
+"""The drill's training under `surefoot run`: starting it, finding a rank, hurting it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from exporters.sources.ring import parse_header
+from pipeline.clock import utcnow
+from pipeline.errors import SurefootError
+from surefoot.drill.plan import FAULT_OF, Located, Plan, Truth
+from surefoot.drill.stack import Stack
+from surefoot.hook.layout import HEADER_SIZE, LiveCell, read_live
+
+COLLECTIVE_PHASES = frozenset({"comm_wait"})
+LOOK_SECONDS = 0.002
+STARTING_LOOK_SECONDS = 0.05
+STOP_SECONDS = 30.0
+FINISH_SECONDS = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """A rank as its ring shows it."""
+
+    attempt: str
+    pid: int
+    cell: LiveCell
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A training under a launcher: the launcher's process, its run id, the folder of its output."""
+
+    process: subprocess.Popen[bytes]
+    run: str
+    out: Path
+
+    @property
+    def losses(self) -> Path:
+        """One JSON line a completed step of rank 0."""
+        return self.out / "losses.jsonl"
+
+    @property
+    def ended(self) -> bool:
+        """The launcher is gone."""
+        return self.process.poll() is not None
+
+    def finished(self) -> bool:
+        """Wait for its end; whether that came in time and in good order."""
+        try:
+            return self.process.wait(FINISH_SECONDS) == 0
+        except subprocess.TimeoutExpired:
+            return False
+
+    def stop(self) -> None:
+        """End it in good order; the launcher ends its ranks."""
+        if self.ended:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def command(plan: Plan, out: Path) -> list[str]:
+    """The training command: what a user would type after `surefoot run --`."""
+    return [
+        *(sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(plan.ranks)),
+        *("-m", "surefoot.drill.trainer", "--steps", str(plan.steps), "--step-time", str(plan.step_time)),
+        *("--checkpoint-every", str(plan.checkpoint_every), "--out", str(out)),
+    ]
+
+
+def start(plan: Plan, stack: Stack, run: str) -> Subject:
+    """Start the training under the launcher, its output in `train.log` of the run's folder."""
+    out = stack.folder / run
+    (out / "checkpoints").mkdir(parents=True)
+    launcher = [sys.executable, "-P", "-m", "surefoot", "--config", str(stack.config), "--parent", str(os.getpid())]
+    with (out / "train.log").open("ab") as log:
+        process = subprocess.Popen(
+            [*launcher, "run", "--run-id", run, "--checkpoints", str(out / "checkpoints"), "--", *command(plan, out)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return Subject(process, run, out)
+
+
+def inject(plan: Plan, stack: Stack, subject: Subject) -> Truth:
+    """Wait until the rank has done `inject_after` steps, then hurt it.
+
+    A stop lands where the plan wants it: its phase is read again after the signal, and a rank that had
+    moved on is let go and stopped anew. Raises SurefootError where the training never gets that far.
+    """
+    deadline = time.monotonic() + plan.timeout
+    located = Located(FAULT_OF[plan.kind].layer, stack.settings.node, plan.rank)
+    while True:
+        rank = _await_step(plan, stack, subject, deadline)
+        os.kill(rank.pid, signal.SIGKILL if plan.kind == "kill" else signal.SIGSTOP)
+        at = utcnow()
+        hit = _look(stack, subject.run, plan.rank) or rank
+        if plan.kind == "kill" or _fits(plan, hit.cell):
+            return Truth(at, rank.attempt, located, hit.cell.phase)
+        os.kill(rank.pid, signal.SIGCONT)
+
+
+def _await_step(plan: Plan, stack: Stack, subject: Subject, deadline: float) -> Rank:
+    while True:
+        if subject.ended:
+            raise SurefootError(f"the training ended before the fault: see {subject.out / 'train.log'} (keep it with --keep)")
+        if time.monotonic() > deadline:
+            raise SurefootError(f"the training did not reach step {plan.inject_after} in {plan.timeout:.0f} s: try a longer --timeout")
+        rank = _look(stack, subject.run, plan.rank)
+        if rank and (rank.cell.completed or 0) >= plan.inject_after and _fits(plan, rank.cell):
+            return rank
+        time.sleep(LOOK_SECONDS if rank and rank.cell.completed else STARTING_LOOK_SECONDS)
+
+
+def _fits(plan: Plan, cell: LiveCell) -> bool:
+    return plan.kind == "kill" or (cell.phase in COLLECTIVE_PHASES) == (plan.where == "inside")
+
+
+def _look(stack: Stack, run: str, rank: int) -> Rank | None:
+    """The rank in the newest attempt of `run`; None while it has no ring, or its cell is being written."""
+    rings = sorted(stack.settings.ring_dir.glob(f"{run}-*.{rank}.ring"), key=lambda p: p.stat().st_mtime_ns)
+    if not rings:
+        return None
+    head = rings[-1].read_bytes()[:HEADER_SIZE]
+    cell = read_live(memoryview(head))
+    header = parse_header(head)
+    return cell and Rank(header.attempt, header.pid, cell)

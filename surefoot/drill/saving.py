@@ -1,0 +1,70 @@
+"""The training's checkpoints: `step-<n>` holds the state after step n, of every rank; the last three are kept."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from surefoot import StepMonitor
+from surefoot.hook.layout import ENV_CHECKPOINTS
+
+KEPT: Final = 3
+_MODEL: Final = "model.pt"
+
+
+def folder(out: Path) -> Path:
+    """Where the checkpoints go: the launcher's folder, else one in `out`."""
+    named = os.environ.get(ENV_CHECKPOINTS)
+    return Path(named) if named else out / "checkpoints"
+
+
+def save(root: Path, step: int, model: nn.Module, momentum: list[Tensor], monitor: StepMonitor) -> None:
+    """Write the checkpoint of `step`; every rank calls it. A name without `.partial` is durable, marked or not."""
+    final = root / f"step-{step}"
+    partial = root / f"step-{step}.partial"
+    rank = dist.get_rank()
+    if rank == 0:
+        for old in (partial, final):  # of an attempt that was killed here
+            shutil.rmtree(old, ignore_errors=True)
+        partial.mkdir(parents=True)
+    _barrier(monitor)
+    if rank == 0:
+        _write({"step": step, "model": model.state_dict(), "momentum": momentum}, partial / _MODEL)
+    _write({"random": torch.get_rng_state()}, partial / f"rank-{rank}.pt")
+    _barrier(monitor)
+    if rank == 0:
+        partial.rename(final)
+        monitor.checkpoint_complete(final, step)
+        _prune(root)
+
+
+def load(source: str, model: nn.Module, momentum: list[Tensor], rank: int) -> int:
+    """Set `model`, `momentum` and this rank's random state from the checkpoint in `source`; gives its step."""
+    state: dict[str, Any] = torch.load(Path(source) / _MODEL, weights_only=True)
+    model.load_state_dict(state["model"])
+    for mine, saved in zip(momentum, state["momentum"], strict=True):
+        mine.copy_(saved)
+    torch.set_rng_state(torch.load(Path(source) / f"rank-{rank}.pt", weights_only=True)["random"])
+    return int(state["step"])
+
+
+def _write(state: dict[str, Any], path: Path) -> None:
+    with path.open("wb") as out:
+        torch.save(state, out)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def _barrier(monitor: StepMonitor) -> None:
+    with monitor.collective("barrier"):
+        dist.barrier()
+
+
+def _prune(root: Path) -> None:
+    found = [(int(path.name.removeprefix("step-")), path) for path in root.glob("step-*") if path.name.removeprefix("step-").isdecimal()]
+    for _, path in sorted(found)[:-KEPT]:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,109 @@
+"""A Surefoot of the drill's own: free ports, a folder of its own, started as `surefoot up` and stopped again."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pipeline.errors import SurefootError
+from pipeline.settings import Settings, load
+
+READY_SECONDS = 90.0
+STOP_SECONDS = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A running stack. `config` is its settings file, `folder` holds its state and logs."""
+
+    process: subprocess.Popen[bytes]
+    settings: Settings
+    config: Path
+    folder: Path
+
+    def part_pid(self, name: str) -> int:
+        """The process id of a part now."""
+        return int(status(self.settings)["parts"][name]["pid"])
+
+    def stop(self) -> None:
+        """Stop it and wait until nothing of it is left."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # its parts end with it
+            self.process.wait()
+
+
+def status(settings: Settings) -> dict[str, Any]:
+    """What `surefoot up` says of itself; {} while it has said nothing yet."""
+    try:
+        return dict(json.loads((settings.state_dir / "up.json").read_text(encoding="utf-8")))
+    except OSError:
+        return {}
+
+
+def start(folder: Path, extra: dict[str, Any]) -> Stack:
+    """Start a stack in `folder` with the settings `extra` over the drill's own, and wait until it is ready.
+
+    Raises SurefootError naming the log where it does not become ready.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "surefoot.yaml"
+    config.write_text(yaml.safe_dump({**_own_settings(folder), **extra}), encoding="utf-8")
+    settings = load(config)
+    with (folder / "up.log").open("ab") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "surefoot", "--config", str(config), "--parent", str(os.getpid()), "up"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "SUREFOOT_CONFIG": str(config)},
+            start_new_session=True,
+        )
+    stack = Stack(process, settings, config, folder)
+    deadline = time.monotonic() + READY_SECONDS
+    while not status(settings).get("ready"):
+        if process.poll() is not None or time.monotonic() > deadline:
+            stack.stop()
+            raise SurefootError(f"the stack did not start: {_last_line(folder / 'up.log')} (see {folder})")
+        time.sleep(0.1)
+    return stack
+
+
+def _own_settings(folder: Path) -> dict[str, Any]:
+    ports = free_ports(4)
+    return {
+        "cluster": "drill",
+        "state_dir": str(folder / "state"),
+        "ring_dir": str(folder / "rings"),
+        "store": {"port": ports[0]},
+        "ingest": {"port": ports[1]},
+        "agent": {"port": ports[2]},
+        "console": {"port": ports[3]},
+    }
+
+
+def free_ports(count: int) -> list[int]:
+    """`count` different ports on loopback that nobody listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [int(s.getsockname()[1]) for s in sockets]
+    finally:
+        for s in sockets:
+            s.close()
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

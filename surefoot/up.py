@@ -1,0 +1,214 @@
+"""`surefoot up`: all parts on this machine as supervised child processes."""
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+import requests
+import structlog
+
+from pipeline.errors import SettingsError, SurefootError
+from pipeline.settings import Settings
+
+READY_SECONDS = 90.0
+STOP_SECONDS = 10.0
+FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS = 0.1, 5.0, 10.0
+POLL_SECONDS = 0.05
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A process of the stack. `health` is a URL that answers 200 once it works ("": working once it runs)."""
+
+    name: str
+    health: str
+    address: tuple[str, int] | None
+
+
+def parts(settings: Settings) -> tuple[Part, ...]:
+    """The parts in starting order; the store only where it is embedded."""
+    store, ingest, console, agent = settings.store, settings.ingest, settings.console, settings.agent
+    embedded = (Part("store", f"http://{store.host}:{store.port}/ping", (store.host, store.port)),)
+    return (
+        *(() if settings.store_url else embedded),
+        Part("ingest", f"http://{ingest.host}:{ingest.port}/healthz", (ingest.host, ingest.port)),
+        Part("jobs", "", None),
+        Part("agent", f"http://{agent.host}:{agent.port}/healthz", (agent.host, agent.port)),
+        Part("console", f"http://{console.host}:{console.port}/_stcore/health", (console.host, console.port)),
+    )
+
+
+@dataclass(slots=True)
+class Child:
+    """A running part, and when it may be started again after it died."""
+
+    part: Part
+    process: subprocess.Popen[bytes]
+    started: float
+    delay: float = FIRST_DELAY
+    due: float | None = None
+    restarts: int = 0
+
+
+@dataclass(slots=True)
+class Stack:
+    """The supervisor's state. `status` is the file that tells others the parts' pids."""
+
+    settings: Settings
+    children: list[Child] = field(default_factory=list)
+    ready: bool = False
+
+    @property
+    def status(self) -> Path:
+        return self.settings.state_dir / "up.json"
+
+    def spawn(self, part: Part) -> subprocess.Popen[bytes]:
+        """Start `part`, its output appended to its log file.
+
+        -P keeps the current folder off the import path: a trainer's own `pipeline/` must not shadow ours.
+        """
+        argv = [sys.executable, "-P", "-m", "surefoot", "--parent", str(os.getpid()), part.name]
+        with self._log_file(part) as out:
+            return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def _log_file(self, part: Part) -> IO[bytes]:
+        return (self.settings.state_dir / "logs" / f"{part.name}.log").open("ab")
+
+    def write_status(self) -> None:
+        state = {
+            "ready": self.ready,
+            "pid": os.getpid(),
+            "console": self.settings.console.link,
+            "parts": {c.part.name: {"pid": c.process.pid, "restarts": c.restarts} for c in self.children},
+        }
+        fresh = self.status.with_suffix(".new")
+        fresh.write_text(json.dumps(state), encoding="utf-8")
+        fresh.replace(self.status)
+
+    def look_after(self, now: float) -> None:
+        """Note who died, and start again who is due. A part that dies at once is started ever more seldom."""
+        for child in self.children:
+            if child.due is None and (code := child.process.poll()) is not None:
+                child.delay = FIRST_DELAY if now - child.started > STEADY_SECONDS else min(child.delay * 2, LONGEST_DELAY)
+                child.due = now + child.delay
+                log.warning("part died", part=child.part.name, exit=code, restart_in=child.delay, log=self._log_name(child))
+            if child.due is not None and now >= child.due:
+                child.process, child.started, child.due = self.spawn(child.part), now, None
+                child.restarts += 1
+                log.info("part restarted", part=child.part.name, pid=child.process.pid)
+                self.write_status()
+
+    def _log_name(self, child: Child) -> str:
+        return str(self.settings.state_dir / "logs" / f"{child.part.name}.log")
+
+    def stop(self) -> None:
+        """SIGTERM in reverse order of starting, so that nobody's source of rows goes first; SIGKILL to who stays."""
+        for child in reversed(self.children):
+            if child.process.poll() is None:
+                child.process.terminate()
+            try:
+                child.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                log.warning("part did not stop, killed", part=child.part.name)
+                child.process.kill()
+                child.process.wait()
+        self.status.unlink(missing_ok=True)
+
+
+def serve(settings: Settings) -> int:
+    """Run the stack until SIGTERM or SIGINT; returns the exit code.
+
+    Raises SettingsError where a port is taken or another `surefoot up` owns the state folder.
+    """
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopping.set())
+    with _own(settings.state_dir):
+        _check_ports(settings)
+        stack = Stack(settings)
+        try:
+            return _supervise(stack, stopping)
+        finally:
+            stack.stop()
+
+
+def _supervise(stack: Stack, stopping: threading.Event) -> int:
+    began = time.monotonic()
+    waiting: list[Part] = []
+    for part in parts(stack.settings):
+        stack.children.append(Child(part, stack.spawn(part), time.monotonic()))
+        waiting.append(part)
+        log.info("starting", part=part.name)
+        if part.name == "store":  # the others ask it at once: give it the processor first
+            _await_health(stack, part, stopping)
+    stack.write_status()
+    while not stopping.is_set():
+        stack.look_after(time.monotonic())
+        waiting = [p for p in waiting if not _healthy(p)]
+        if not waiting and not stack.ready:
+            stack.ready = True
+            stack.write_status()
+            log.info("ready", console=stack.settings.console.link, seconds=round(time.monotonic() - began, 1))
+        if waiting and time.monotonic() - began > READY_SECONDS:
+            names = ", ".join(p.name for p in waiting)
+            raise SurefootError(f"{names} did not become ready in {READY_SECONDS:.0f} s: see {stack.settings.state_dir / 'logs'}")
+        stopping.wait(POLL_SECONDS if stack.ready else 0.2)
+    return 0
+
+
+def _await_health(stack: Stack, part: Part, stopping: threading.Event) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while not _healthy(part) and not stopping.is_set() and time.monotonic() < deadline:
+        stack.look_after(time.monotonic())
+        stopping.wait(POLL_SECONDS)
+
+
+def _healthy(part: Part) -> bool:
+    if not part.health:
+        return True
+    try:
+        return requests.get(part.health, timeout=1).ok
+    except requests.RequestException:
+        return False
+
+
+def _check_ports(settings: Settings) -> None:
+    for part in parts(settings):
+        if part.address is None:
+            continue
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(part.address)
+            except OSError as e:
+                host, port = part.address
+                raise SettingsError(f"{part.name} cannot use {host}:{port} ({e.strerror}): set {part.name}.port in the settings") from e
+
+
+@contextmanager
+def _own(state_dir: Path) -> Iterator[None]:
+    """Hold the state folder: two stacks over one store would both decide."""
+    try:
+        (state_dir / "logs").mkdir(parents=True, exist_ok=True)
+        lock = (state_dir / "up.lock").open("w")
+    except OSError as e:
+        raise SettingsError(f"cannot use the state folder {state_dir}: {e.strerror}; set state_dir in the settings") from e
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as e:
+            raise SettingsError(f"another `surefoot up` owns {state_dir}: stop it, or set state_dir in the settings") from e
+        yield

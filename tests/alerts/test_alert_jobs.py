@@ -1,0 +1,103 @@
+"""The leader's jobs under a real scheduler, and what is told when the store is away."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+from apscheduler.schedulers.background import BackgroundScheduler
+
+from alerts.detectors.verdict import Verdict
+from alerts.incidents.correlate import first_transition
+from alerts.incidents.lifecycle import State, move
+from alerts.jobs import Patient, register
+from alerts.outbox import Result
+from alerts.pages import events_due, page
+from alerts.paging import record_result
+from pipeline.catalog.faults import RANK_CRASH
+from pipeline.errors import StoreUnavailable
+from pipeline.records import Beat, NotificationTransition
+from pipeline.settings import Settings
+from pipeline.store import Store
+
+NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
+
+
+def test_the_registered_jobs_issue_an_attempt_and_give_signs_of_life(store: Store, store_settings: Settings) -> None:
+    scheduler = BackgroundScheduler(timezone=UTC)
+    register(scheduler, store_settings, store, 7)
+    scheduler.start()
+    try:
+        beat = Beat(component="launcher", at=datetime.now(UTC), node="a", run="r", state="starting", launch=1)
+        store.insert([beat], token="b")
+        deadline = time.monotonic() + 10
+        while not (attempts := store.query("SELECT attempt FROM attempts")) and time.monotonic() < deadline:
+            time.sleep(0.1)
+    finally:
+        scheduler.shutdown()
+    assert attempts == [{"attempt": "r-1"}]
+    assert store.query("SELECT DISTINCT state, launch FROM beats WHERE component = 'jobs'") == [{"state": "leading", "launch": 7}]
+    for job in (scheduler.get_job("alerts.tick"), scheduler.get_job("alerts.beat")):
+        assert job is None, "the scheduler is gone"
+
+
+class Flaky:
+    """Work that fails as the list says."""
+
+    def __init__(self, outcomes: list[Exception | None]) -> None:
+        self.outcomes = outcomes
+
+    def __call__(self) -> None:
+        outcome = self.outcomes.pop(0)
+        if outcome:
+            raise outcome
+
+
+def test_a_store_that_is_away_is_told_once_and_its_return_once() -> None:
+    away = StoreUnavailable("nobody answers")
+    work: Any = Flaky([None, away, away, away, None, None])
+    job = Patient("tick", work)
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(6):
+            job()
+    assert [entry["event"] for entry in logs] == ["job_fails", "job_works_again"]
+
+
+def test_a_page_tells_what_where_and_since_when_and_links_to_the_incident() -> None:
+    verdict = Verdict(key="k", detector="rank_exit", fault=RANK_CRASH, run="r", attempt="r-1", reason="killed", onset=NOW, node="a", rank=1)
+    incident = first_transition(verdict, "i1", NOW + timedelta(seconds=1))
+    told = page(incident, "trigger", [], [], "http://console", NOW)
+    assert told.summary == "A rank's process died: rank 1 on a, run r"
+    assert (told.dedup_key, told.severity, told.source, told.group, told.cls, told.component) == (
+        "i1",
+        "critical",
+        "a",
+        "r",
+        "rank_crash",
+        "rank 1",
+    )
+    assert told.links == (("Incident", "http://console/incident?incident=i1"), ("Run", "http://console/run?run=r"))
+    assert told.details["done"] == "nothing yet"
+    assert told.details["onset"] == "2026-05-04T12:00:00.000+00:00"
+    assert events_due(incident) == ("trigger",)
+    known = move(incident, State.OPEN, "", NOW, acknowledged_by="ann")
+    assert events_due(known) == ("trigger", "acknowledge")
+    assert events_due(move(known, State.RESOLVED, "", NOW, resolved_at=NOW)) == ("trigger", "acknowledge", "resolve")
+
+
+def test_the_outcome_of_a_page_is_written_once_however_often_it_is_told(store: Store) -> None:
+    result = Result(
+        notification="i:trigger:pager",
+        incident="i",
+        receiver="pager",
+        event="trigger",
+        dedup_key="i",
+        state="sent",
+        reason="202",
+        tries=1,
+        at=NOW,
+    )
+    record_result(store, result)
+    record_result(store, result)
+    (row,) = store.read(NotificationTransition, "SELECT * FROM notifications")
+    assert (row.old_state, row.new_state, row.reason, row.tries, row.at) == ("queued", "sent", "202", 1, NOW)

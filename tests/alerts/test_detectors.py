@@ -1,0 +1,336 @@
+"""Detectors and localisation over snapshots made by hand."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from alerts.detectors import heartbeat_lost, rank_exit, step_stall
+from alerts.detectors.stall_limit import limit
+from alerts.diagnosis.localise import localise
+from alerts.snapshot import AttemptLook, LauncherLook, Pace, RankExit, RankLook, RunLook, Snapshot
+from pipeline.records import FindingTransition
+from pipeline.settings import DetectSettings, Settings
+
+NOW = datetime(2026, 5, 4, 12, 0, 0, tzinfo=UTC)
+PACE = Pace(steps=500, median=0.2, p99=0.3, longest=0.9)
+DETECT = Settings().detect
+
+
+def ago(seconds: float) -> datetime:
+    return NOW - timedelta(seconds=seconds)
+
+
+def attempt(launch: int = 1, state: str = "running", **more: Any) -> AttemptLook:
+    began = {"starting_at": ago(100), "running_at": ago(99)}
+    return AttemptLook(run="r", attempt=f"r-{launch}", launch=launch, state=state, node="a", ranks=2, **{**began, **more})
+
+
+def run(*attempts: AttemptLook, state: str = "started") -> RunLook:
+    return RunLook(
+        run="r",
+        node="a",
+        state=state,
+        started_at=ago(100),
+        changed_at=ago(100),
+        exit_code=None,
+        reason="",
+        attempts=attempts or (attempt(),),
+    )
+
+
+def rank(number: int, still: float, phase: str = "forward", **more: Any) -> RankLook:
+    usual: dict[str, Any] = {
+        "run": "r",
+        "attempt": "r-1",
+        "node": "a",
+        "rank": number,
+        "step": 61,
+        "completed": 60,
+        "phase": phase,
+        "collective": "",
+        "process_state": "S",
+        "at": ago(0.2),
+        "still": still,
+        "still_at_look": max(0.0, still - 0.2),
+        "seen_age": 0.2,
+        "state_age": 50.0,
+    }
+    return RankLook(**{**usual, **more})
+
+
+def seen(*ranks: RankLook, runs: Sequence[RunLook] = (), **more: Any) -> Snapshot:
+    usual: dict[str, Any] = {"now": NOW, "detect": DETECT, "runs": tuple(runs) or (run(),), "ranks": ranks, "pace": {"r": PACE}}
+    return Snapshot(**{**usual, **more})
+
+
+def gone(number: int, code: str, seconds: float = 1.0, launch: int = 1, **more: str) -> RankExit:
+    return RankExit(run="r", attempt=f"r-{launch}", node="a", rank=number, at=ago(seconds), code=code, **more)
+
+
+# --- rank_exit ---------------------------------------------------------------------------------
+
+
+def test_a_rank_killed_by_a_signal_is_a_crash_of_that_rank_from_that_moment() -> None:
+    (verdict,) = rank_exit.detect(seen(rank(0, 1), exits=(gone(1, "-9", 1.5, signal="SIGKILL"),)), NOW)
+    assert (verdict.fault.name, verdict.rank, verdict.node, verdict.onset) == ("rank_crash", 1, "a", ago(1.5))
+    assert verdict.reason == "rank 1 was killed by SIGKILL"
+
+
+def test_the_first_failure_is_the_origin_and_what_torchrun_stops_afterwards_is_not_blamed() -> None:
+    exits = (gone(0, "-15", 0.5, stopped_by="torchrun"), gone(1, "1", 3.0), gone(2, "-15", 0.4))
+    (verdict,) = rank_exit.detect(seen(rank(0, 1), exits=exits), NOW)
+    assert verdict.rank == 1
+
+
+@pytest.mark.parametrize(
+    ("together", "origin"),
+    [
+        ((gone(0, "1", 1.0), gone(1, "-9", 0.8)), 1),  # a peer's connection broke a moment before the kill was noticed
+        ((gone(0, "-6", 1.0), gone(1, "1", 0.9)), 1),  # the watchdog of one aborts on the error of another
+        ((gone(0, "-15", 1.0), gone(1, "-11", 0.5)), 1),
+        ((gone(0, "1", 5.0), gone(1, "-9", 0.8)), 0),  # seconds apart the first one is the origin, whatever it was
+        ((gone(0, "-15", 1.0),), 0),  # somebody sent it a SIGTERM: nothing else explains it
+    ],
+)
+def test_among_exits_that_come_together_the_one_that_no_peer_can_cause_is_the_origin(together: tuple[RankExit, ...], origin: int) -> None:
+    assert rank_exit.detect(seen(rank(0, 1), exits=together), NOW)[0].rank == origin
+
+
+def test_ranks_that_the_launcher_stops_on_request_are_no_finding() -> None:
+    asked = attempt(state="stopping", stopping_at=ago(2))
+    exits = (gone(0, "-15", 1.0), gone(1, "-9", 1.0, stopped_by="launcher"))
+    assert not rank_exit.detect(seen(rank(0, 1), runs=[run(asked)], exits=exits), NOW)
+    ended = replace(asked, state="ended", ended_at=ago(0.5), exit_code=-15)
+    assert not rank_exit.detect(seen(rank(0, 1), runs=[run(ended)], exits=exits), NOW)
+
+
+def test_a_clean_end_is_no_finding() -> None:
+    ended = attempt(state="ended", ended_at=ago(1), exit_code=0)
+    assert not rank_exit.detect(seen(rank(0, 1), runs=[run(ended, state="finished")], exits=(gone(0, "0"), gone(1, ""))), NOW)
+
+
+def test_an_exit_without_status_is_a_crash_in_the_middle_of_a_step_and_none_between_steps() -> None:
+    exits = (gone(1, "", 1.0),)
+    in_step = rank(1, 1.0, process_state="X", at=ago(0.5))
+    assert rank_exit.detect(seen(rank(0, 0.1), in_step, exits=exits), NOW)[0].confidence == 0.8
+    between = rank(1, 1.0, phase="", step=60, process_state="X", at=ago(0.5))
+    assert not rank_exit.detect(seen(rank(0, 0.1), between, exits=exits), NOW)
+    looked_before = rank(1, 1.0, at=ago(1.2))
+    assert not rank_exit.detect(seen(rank(0, 0.1), looked_before, exits=exits), NOW), "it may have finished its step since"
+
+
+def test_a_failure_before_the_first_step_is_a_start_up_failure() -> None:
+    ended = attempt(state="ended", ended_at=ago(1), exit_code=1, reason="no such file")
+    (verdict,) = rank_exit.detect(seen(runs=[run(ended)]), NOW)
+    assert (verdict.fault.name, verdict.rank, verdict.confidence) == ("startup_failure", None, 0.5)
+    young = rank(1, 1, step=1, completed=None)
+    assert rank_exit.detect(seen(young, exits=(gone(1, "1"),)), NOW)[0].fault.name == "startup_failure"
+    assert rank_exit.detect(seen(exits=(gone(1, "1"),), stepped_attempts=frozenset({"r-1"})), NOW)[0].fault.name == "rank_crash"
+
+
+def test_a_command_that_tells_no_steps_and_ran_for_long_did_not_fail_at_its_start() -> None:
+    ended = attempt(state="ended", starting_at=ago(3600), running_at=ago(3600), ended_at=ago(1), exit_code=1)
+    assert rank_exit.detect(seen(runs=[run(ended)]), NOW)[0].fault.name == "rank_crash"
+
+
+def test_a_failure_is_over_when_another_attempt_was_started_and_not_before() -> None:
+    ended = attempt(state="ended", ended_at=ago(5), exit_code=1)
+    (verdict,) = rank_exit.detect(seen(runs=[run(ended)]), NOW)
+    finding = opened(verdict)
+    assert rank_exit.clears(finding, seen(runs=[run(ended)]), NOW) is None
+    assert rank_exit.clears(finding, seen(runs=[run(ended, attempt(2, "issued"))]), NOW) is None
+    assert rank_exit.clears(finding, seen(runs=[run(ended, attempt(2, "starting"))]), NOW) == "attempt r-2 took its place"
+    assert rank_exit.clears(finding, seen(runs=[run(ended, state="failed")]), NOW) is None, "a run that is dead is not well"
+
+
+# --- step_stall --------------------------------------------------------------------------------
+
+
+def test_a_rank_stopped_by_a_signal_is_found_after_the_floor_whatever_phase_the_others_are_in() -> None:
+    looks = [rank(0, 3.2, "checkpoint"), rank(1, 3.4, process_state="T", state_age=2.0)]
+    (verdict,) = step_stall.detect(seen(*looks), NOW)
+    assert (verdict.fault.name, verdict.rank, verdict.onset, verdict.confidence) == ("rank_stopped", 1, ago(3.2), 1.0)
+    assert not step_stall.detect(seen(rank(0, 2.9), rank(1, 3.4, process_state="T", state_age=2.0)), NOW), "the floor is 3 s"
+    assert not step_stall.detect(seen(rank(0, 3.1, "checkpoint"), rank(1, 3.4, process_state="T", state_age=0.3)), NOW), "one look"
+
+
+def test_a_stall_needs_every_rank_to_stand_still() -> None:
+    assert not step_stall.detect(seen(rank(0, 100.0), rank(1, 0.1)), NOW)
+    (verdict,) = step_stall.detect(seen(rank(0, 5.0, "comm_wait"), rank(1, 5.1, "data")), NOW)
+    assert (verdict.fault.name, verdict.rank, verdict.onset) == ("collective_hang", 1, ago(5.0))
+
+
+def test_late_telemetry_is_no_stall_and_no_telemetry_is_none_either() -> None:
+    late = [rank(n, 5.0, still_at_look=0.1, at=ago(2.4), seen_age=2.4) for n in (0, 1)]
+    assert not step_stall.detect(seen(*late), NOW)
+    deaf = [rank(n, 50.0, seen_age=30.0) for n in (0, 1)]
+    assert not step_stall.detect(seen(*deaf), NOW)
+
+
+@pytest.mark.parametrize(
+    ("phase", "seconds"), [("checkpoint", 1700.0), ("eval", 3500.0), ("compile", 3500.0), ("load_checkpoint", 1700.0), ("init", 590.0)]
+)
+def test_a_healthy_run_in_a_long_phase_raises_nothing_while_the_others_wait_for_it(phase: str, seconds: float) -> None:
+    assert not step_stall.detect(seen(rank(0, seconds, phase), rank(1, seconds, "comm_wait")), NOW)
+    assert step_stall.detect(seen(rank(0, 3 * seconds, phase), rank(1, 3 * seconds, "comm_wait")), NOW)
+
+
+def test_a_phase_that_took_longer_before_may_take_longer_again() -> None:
+    slow = replace(PACE, phases={"checkpoint": 1000.0})
+    assert limit(DETECT, slow, ["checkpoint"], stepped=True).seconds == 3000
+    assert limit(DETECT, PACE, ["checkpoint"], stepped=True).seconds == 1800
+    assert limit(DETECT, PACE, ["rollout"], stepped=True).seconds == 600, "a long phase without a limit of its own has the start's"
+
+
+@pytest.mark.parametrize(
+    ("pace", "expected"),
+    [
+        (PACE, 3.0),  # 8 x 0.2 = 1.6 and 2 x 0.3 = 0.6 are under the floor
+        (Pace(steps=100, median=2.0, p99=2.5, longest=60.0), 16.0),  # 8 x 2
+        (Pace(steps=100, median=1.0, p99=9.0, longest=60.0), 18.0),  # 2 x 9
+        (Pace(steps=4, median=0.2, p99=0.2, longest=0.2), 60.0),  # not calibrated: 20 floors
+        (Pace(steps=1, median=None, p99=None, longest=30.0), 240.0),  # 8 x the only step so far
+        (None, 60.0),
+    ],
+)
+def test_the_limit_comes_from_the_runs_own_step_times(pace: Pace | None, expected: float) -> None:
+    assert limit(DETECT, pace, ["forward", ""], stepped=True).seconds == pytest.approx(expected)
+    assert limit(DETECT, pace, ["forward"], stepped=False).seconds == DETECT.start_limit
+
+
+def test_a_dead_attempts_open_phase_means_nothing() -> None:
+    killed = attempt(1, "ended", ended_at=ago(500), stopping_at=ago(501), exit_code=-9)
+    old = rank(0, 90_000.0, "checkpoint", seen_age=500.0)
+    fresh = [rank(n, 0.1, attempt="r-2") for n in (0, 1)]
+    assert not step_stall.detect(seen(old, *fresh, runs=[run(killed, attempt(2))]), NOW)
+    hung = [rank(n, 4.0, "backward", attempt="r-2") for n in (0, 1)]
+    (verdict,) = step_stall.detect(seen(old, *hung, runs=[run(killed, attempt(2))]), NOW)
+    assert verdict.attempt == "r-2", "and the dead attempt's checkpoint does not lend the living one its patience"
+
+
+def test_ranks_that_wait_for_a_dead_one_are_no_second_finding() -> None:
+    assert not step_stall.detect(seen(rank(0, 10.0, "comm_wait"), exits=(gone(1, "-9", 10.0),)), NOW)
+    assert not step_stall.detect(seen(rank(0, 10.0), runs=[run(attempt(state="stopping", stopping_at=ago(9)))]), NOW)
+
+
+def test_a_stall_is_over_when_a_rank_moves_and_not_when_telemetry_stops() -> None:
+    finding = opened(step_stall.detect(seen(rank(0, 5.0), rank(1, 5.0)), NOW)[0])
+    later = NOW + timedelta(seconds=10)
+    still = seen(rank(0, 15.0), rank(1, 15.0), now=later)
+    assert step_stall.clears(finding, still, later) is None
+    silent = seen(rank(0, 1.0, seen_age=9.0), rank(1, 1.0, seen_age=9.0), now=later)
+    assert step_stall.clears(finding, silent, later) is None
+    assert step_stall.clears(finding, seen(rank(0, 15.0), rank(1, 1.0), now=later), later) == "rank 1 moves again"
+
+
+# --- localise ----------------------------------------------------------------------------------
+
+
+def test_the_rank_that_is_late_is_blamed_and_not_the_ones_that_wait() -> None:
+    found = localise(
+        [rank(0, 60, "comm_wait"), rank(1, 61, "data"), rank(2, 60, "backward"), rank(3, 60, "forward", collective="all_reduce")]
+    )
+    assert (found.rank, found.node, found.fault.name) == (1, "a", "collective_hang")
+    assert found.reason == "rank 1: it is in data while the others wait for it"
+
+
+def test_a_rank_that_is_steps_behind_is_blamed_before_its_phase_is_looked_at() -> None:
+    found = localise([rank(0, 60, "comm_wait"), rank(1, 60, "comm_wait", step=60, completed=59), rank(2, 60, "forward")])
+    assert (found.rank, found.confidence) == (1, 0.9)
+
+
+def test_where_all_ranks_look_alike_none_is_named_and_the_confidence_says_so() -> None:
+    found = localise([rank(n, 60, "backward", node=f"n{n % 2}") for n in range(4)])
+    assert (found.rank, found.node, found.ranks, found.confidence) == (None, "", (0, 1, 2, 3), 0.25)
+    assert found.reason == "one of 4 ranks (0, 1, 2, 3): all ranks look alike"
+
+
+def test_two_suspects_share_the_blame() -> None:
+    found = localise([rank(0, 60, "comm_wait"), rank(1, 60, "data"), rank(2, 60, "data"), rank(3, 60, "comm_wait")])
+    assert (found.rank, found.ranks, found.confidence) == (None, (1, 2), 0.4)
+
+
+def test_a_stopped_process_outranks_every_other_sign_and_a_passing_look_at_it_counts_for_nothing() -> None:
+    looks = [rank(0, 60, "data"), rank(1, 60, "backward", process_state="T", state_age=5.0)]
+    assert (localise(looks).rank, localise(looks).fault.name) == (1, "rank_stopped")
+    assert localise([looks[0], replace(looks[1], state_age=0.2)]).rank == 0
+
+
+def test_a_process_that_is_gone_in_the_middle_of_its_work_is_the_crash() -> None:
+    found = localise([rank(0, 60, "comm_wait"), rank(1, 60, "forward", process_state="X", seen_age=60.0)])
+    assert (found.rank, found.fault.name) == (1, "rank_crash")
+
+
+# --- heartbeat_lost ----------------------------------------------------------------------------
+
+
+def launcher(age: float, node: str = "a") -> LauncherLook:
+    return LauncherLook(run="r", node=node, attempt="r-1", state="running", launch=1, ranks="", at=ago(age), age=age)
+
+
+def test_an_agents_silence_alone_is_lost_telemetry_on_its_node_and_asks_for_no_action() -> None:
+    silent = seen(rank(0, 0.1, seen_age=13.0), launchers=(launcher(0.5),), agents={"a": 20.0}, ingest_steady=60.0)
+    (verdict,) = heartbeat_lost.detect(silent, NOW)
+    assert (verdict.fault.name, verdict.node, verdict.rank, verdict.onset) == ("telemetry_lost", "a", None, ago(13))
+    assert verdict.fault.first_action is None
+    assert not step_stall.detect(silent, NOW)
+
+
+def test_a_silence_of_agent_and_launcher_is_a_host_that_may_be_down() -> None:
+    silent = seen(rank(0, 0.1, seen_age=13.0), launchers=(launcher(12.5),), agents={"a": 20.0}, ingest_steady=60.0)
+    (verdict,) = heartbeat_lost.detect(silent, NOW)
+    assert (verdict.fault.name, verdict.onset) == ("host_down", ago(12.5))
+
+
+@pytest.mark.parametrize("steady", [None, 3.0])
+def test_nobody_is_called_silent_while_ingest_was_deaf(steady: float | None) -> None:
+    assert not heartbeat_lost.detect(seen(rank(0, 0.1, seen_age=50.0), launchers=(launcher(50.0),), ingest_steady=steady), NOW)
+
+
+def test_a_launcher_that_alone_falls_silent_a_run_that_ended_and_an_agent_never_heard_are_no_finding() -> None:
+    assert not heartbeat_lost.detect(seen(rank(0, 0.1), launchers=(launcher(60.0),), ingest_steady=60.0), NOW)
+    over = run(attempt(state="ended", ended_at=ago(60), exit_code=0), state="finished")
+    assert not heartbeat_lost.detect(seen(rank(0, 60, seen_age=60.0), runs=[over], launchers=(launcher(60.0),), ingest_steady=60.0), NOW)
+    assert not heartbeat_lost.detect(seen(launchers=(launcher(0.5),), ingest_steady=60.0), NOW)
+
+
+def test_ranks_that_have_closed_their_rings_are_not_missed_while_the_agent_sends_its_readings() -> None:
+    closed = seen(rank(0, 60, seen_age=60.0), launchers=(launcher(0.5),), agents={"a": 11.0}, ingest_steady=60.0)
+    assert not heartbeat_lost.detect(closed, NOW), "readings come every 10 s"
+
+
+def test_lost_telemetry_is_over_only_when_the_agent_is_heard_again() -> None:
+    silent = seen(rank(0, 0.1, seen_age=13.0), launchers=(launcher(0.5),), ingest_steady=60.0)
+    finding = opened(heartbeat_lost.detect(silent, NOW)[0])
+    assert heartbeat_lost.clears(finding, seen(launchers=(launcher(0.5),)), NOW) is None, "nothing known is not well"
+    assert heartbeat_lost.clears(finding, seen(rank(0, 0.1), launchers=(launcher(0.5),)), NOW) == "the agent is heard again"
+
+
+def opened(verdict: Any) -> FindingTransition:
+    """The finding that the leader would open now."""
+    return FindingTransition(
+        old_state="",
+        new_state="open",
+        reason=verdict.reason,
+        actor=verdict.detector,
+        at=NOW,
+        finding="f",
+        key=verdict.key,
+        detector=verdict.detector,
+        fault=verdict.fault.name,
+        layer=verdict.fault.layer,
+        severity=verdict.fault.severity,
+        run=verdict.run,
+        attempt=verdict.attempt,
+        node=verdict.node,
+        rank=verdict.rank,
+        onset=verdict.onset,
+    )
+
+
+def test_the_shipped_patience_is_what_these_tests_assume() -> None:
+    assert isinstance(DETECT, DetectSettings)
+    assert (DETECT.stall_floor, DETECT.stall_factor, DETECT.heartbeat) == (3.0, 8.0, 10.0)

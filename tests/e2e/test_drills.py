@@ -1,0 +1,131 @@
+"""The main job, end to end: a real stack, a real torchrun training, a real signal, and nobody who helps."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ARGS = [sys.executable, "-P", "-m", "surefoot", "--log-level", "warning"]
+LOSS_TOLERANCE = 1e-6
+STEPS = 110
+
+
+@dataclass(frozen=True)
+class Drill:
+    """A finished drill: its JSON, exit code and kept folder."""
+
+    result: dict[str, Any]
+    code: int
+    output: str
+    folder: Path
+
+    @property
+    def losses(self) -> dict[int, float]:
+        """Loss by step; of a step that was trained twice, the last."""
+        lines = (self.folder / self.result["run"] / "losses.jsonl").read_text().splitlines()
+        return {entry["step"]: entry["loss"] for entry in map(json.loads, lines)}
+
+    @property
+    def step_rows(self) -> list[dict[str, Any]]:
+        """Every row of `steps`, read from the kept store."""
+        script = (
+            "import json,sys; from pathlib import Path; from chdb import dbapi\n"
+            "c = dbapi.connect(sys.argv[1]).cursor()\n"
+            "c.execute('SELECT attempt, rank, step FROM surefoot.steps')\n"
+            "print(json.dumps([list(r) for r in c.fetchall()]))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(self.folder / "state/store")], capture_output=True, text=True, check=True, timeout=60
+        )
+        return [dict(zip(("attempt", "rank", "step"), row, strict=True)) for row in json.loads(done.stdout.splitlines()[-1])]
+
+
+def drill(folder: Path, *words: str) -> Drill:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("SUREFOOT_")}
+    done = subprocess.run(
+        [*ARGS, "drill", *words, "--keep", str(folder), "--json"], capture_output=True, text=True, check=False, timeout=240, env=env
+    )
+    last = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ""
+    assert last.startswith("{"), f"no result: {done.stdout}\n{done.stderr}"
+    return Drill(json.loads(last), done.returncode, done.stdout + done.stderr, folder)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
+    """Losses of the same training that nobody watches and nobody hurts."""
+    out = tmp_path_factory.mktemp("undisturbed")
+    torchrun = [sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    trainer = ["-m", "surefoot.drill.trainer", "--steps", str(STEPS), "--step-time", "0", "--checkpoint-every", "1000", "--out", str(out)]
+    subprocess.run([*torchrun, *trainer], check=True, capture_output=True, timeout=120)
+    entries = map(json.loads, (out / "losses.jsonl").read_text().splitlines())
+    return {entry["step"]: entry["loss"] for entry in entries}
+
+
+def assert_right(done: Drill, undisturbed: dict[int, float], layer: str) -> None:
+    result = done.result
+    assert result["wrong"] == [], done.output
+    assert done.code == 0
+    assert result["correct"] == {"detected": True, "located": True, "recovered": True}
+    assert (result["located"]["layer"], result["located"]["rank"]) == (layer, 1)
+    assert result["action"] == "restart_run"
+    assert [p.split()[0] for p in result["pages"]] == ["trigger", "resolve"]
+    assert len({p.split()[1] for p in result["pages"]}) == 1
+    assert done.losses.keys() == undisturbed.keys()
+    assert max(abs(done.losses[s] - undisturbed[s]) for s in undisturbed) <= LOSS_TOLERANCE
+    assert_each_step_is_stored_once(done)
+
+
+def assert_each_step_is_stored_once(done: Drill) -> None:
+    rows = Counter((r["attempt"], r["rank"], r["step"]) for r in done.step_rows)
+    assert {k: n for k, n in rows.items() if n > 1} == {}
+    last = max(attempt for attempt, _, _ in rows)
+    for rank in (0, 1):
+        steps = sorted(step for attempt, r, step in rows if (attempt, r) == (last, rank))
+        assert steps == list(range(steps[0], STEPS)), f"rank {rank} of {last} lost steps"
+
+
+def assert_nothing_is_left(folder: Path) -> None:
+    """No process names the drill's folder in its command line or environment."""
+    left = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if str(folder).encode() in text and int(process.name) != os.getpid():
+            left.append((process.name, text[:200]))
+    assert left == []
+
+
+def test_a_killed_rank_is_seen_located_restarted_and_paid_for(tmp_path: Path, undisturbed: dict[int, float]) -> None:
+    done = drill(tmp_path / "d", "kill")
+    assert_right(done, undisturbed, "framework")
+    assert_nothing_is_left(tmp_path / "d")
+
+
+def test_a_rank_stopped_inside_a_collective_is_told_from_the_one_that_waits_for_it(tmp_path: Path, undisturbed: dict[int, float]) -> None:
+    done = drill(tmp_path / "d", "hang", "--where", "inside")
+    assert_right(done, undisturbed, "framework")
+    assert_nothing_is_left(tmp_path / "d")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", range(5))
+@pytest.mark.parametrize("words", [("kill",), ("hang", "--where", "outside"), ("hang", "--where", "inside")], ids=" ".join)
+def test_five_of_five_drills_are_right(tmp_path: Path, undisturbed: dict[int, float], words: tuple[str, ...], turn: int) -> None:
+    assert_right(drill(tmp_path / "d", *words), undisturbed, "framework")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", ["ingest", "store", "jobs"])
+@pytest.mark.parametrize("kind", ["kill", "hang"])
+def test_a_part_of_surefoot_killed_in_the_middle_of_a_drill_loses_no_row_and_the_incident_still_ends(
+    tmp_path: Path, undisturbed: dict[int, float], kind: str, part: str
+) -> None:
+    assert_right(drill(tmp_path / "d", kind, "--also-kill", part), undisturbed, "framework")

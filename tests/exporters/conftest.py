@@ -1,0 +1,41 @@
+"""A machine made of files: /proc as small hand-written text, mounts that answer as told."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from exporters.collector import Site
+from exporters.sources.probes import ThreadProbes, Usage
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+USAGES = {
+    "/": Usage(100_000_000_000, 25_000_000_000, 6_000_000, 5_000_000),
+    "/dev/shm": Usage(8_388_608_000, 8_000_000_000, 2_048_000, 2_047_990),
+    "/mnt/big data": Usage(1 << 50, 1 << 40, 1 << 32, 1 << 31),
+    "/scratch": Usage(2_000_000_000_000, 0, 0, 0),
+}
+
+
+@pytest.fixture
+def proc() -> Path:
+    """The fixture's /proc."""
+    return FIXTURES / "proc"
+
+
+@pytest.fixture
+def site(proc: Path) -> Site:
+    """The fixture machine, all its mounts well."""
+    return site_with(proc, USAGES.__getitem__)
+
+
+@pytest.fixture
+def make_site(proc: Path) -> Callable[[Callable[[str], Usage]], Site]:
+    """Makes the fixture machine with another way of asking mounts."""
+    return lambda probe: site_with(proc, probe)
+
+
+def site_with(proc: Path, probe: Callable[[str], Usage]) -> Site:
+    return Site(
+        "node1", proc, Path("/dev/shm"), ticks=100.0, usage=USAGES.__getitem__, probes=lambda: ThreadProbes(probe), probe_timeout=0.3
+    )

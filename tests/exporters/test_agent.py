@@ -1,0 +1,262 @@
+"""The agent as a whole: against a real receiver, without one, and as a process."""
+
+import gzip
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from prometheus_client.parser import text_string_to_metric_families
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from exporters.agent import Agent, one_pass
+from exporters.collector import Site
+from exporters.otlp_send import Sender
+from exporters.sources.probes import ThreadProbes, Usage, statvfs
+from pipeline.catalog.metrics import BY_NAME
+from pipeline.settings import AgentSettings, Settings
+from surefoot.hook.ring import Identity, RingWriter
+
+ROOT = Path(__file__).parents[2]
+NS = 1_796_040_000_000_000_000
+AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
+HEAVY = ("pandas", "pyarrow", "streamlit", "chdb", "clickhouse_connect", "torch", "numpy", "apscheduler")
+
+
+def settings_for(folder: Path, **agent: float) -> Settings:
+    return Settings(node="node1", state_dir=folder / "state", ring_dir=folder / "rings", agent=AgentSettings(**{"interval": 5.0, **agent}))
+
+
+class Received:
+    """What a receiver got."""
+
+    def __init__(self, server: HTTPServer) -> None:
+        self.logs: list[tuple[str, dict[str, object]]] = []
+        self.metrics: dict[str, list[float]] = {}
+        server.expect_request("/v1/logs").respond_with_handler(self._logs)
+        server.expect_request("/v1/metrics").respond_with_handler(self._metrics)
+
+    def _logs(self, request: Request) -> Response:
+        for rl in ExportLogsServiceRequest.FromString(body(request)).resource_logs:
+            for log in rl.scope_logs[0].log_records:
+                self.logs.append((log.event_name, {a.key: getattr(a.value, str(a.value.WhichOneof("value"))) for a in log.attributes}))
+        return Response(b"")
+
+    def _metrics(self, request: Request) -> Response:
+        for rm in ExportMetricsServiceRequest.FromString(body(request)).resource_metrics:
+            for metric in (m for scope in rm.scope_metrics for m in scope.metrics):
+                points = metric.gauge.data_points or metric.sum.data_points
+                self.metrics.setdefault(metric.name, []).extend(
+                    p.as_double if p.WhichOneof("value") == "as_double" else p.as_int for p in points
+                )
+        return Response(b"")
+
+    def events(self, kind: str) -> list[dict[str, object]]:
+        return [a for name, a in self.logs if name == "surefoot.event" and a["kind"] == kind]
+
+
+def body(request: Request) -> bytes:
+    data = request.get_data()
+    return gzip.decompress(data) if request.headers.get("Content-Encoding") == "gzip" else data
+
+
+@pytest.fixture
+def received(httpserver: HTTPServer) -> Received:
+    return Received(httpserver)
+
+
+class Turned:
+    """An agent that the test turns, on a clock of its own."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self.clock = time.monotonic()
+
+    def turn(self, seconds: float = 0.25, *, settle: float = 0.1) -> None:
+        self.clock += seconds
+        self.agent.turn(AT + timedelta(seconds=self.clock), self.clock)
+        time.sleep(settle)
+
+
+@pytest.fixture
+def turned(tmp_path: Path, httpserver: HTTPServer, site: Site, received: Received) -> Iterator[Turned]:
+    (tmp_path / "state").mkdir()
+    sender = Sender(httpserver.url_for(""), "t", 2.0, node="node1", flush_interval=0.02)
+    made = Turned(Agent(settings_for(tmp_path), site, sender))
+    yield made
+    made.agent.close()
+
+
+def test_the_push_carries_every_reading_the_page_shows_and_surefoots_own_health(turned: Turned, received: Received) -> None:
+    for _ in range(4):
+        turned.turn()
+    page = {s.name: s.value for f in text_string_to_metric_families(turned.agent.board.page(turned.clock)) for s in f.samples}
+    assert page["surefoot_host_load1"] == 1.25 and received.metrics["host.load1"] == [1.25]
+    assert sorted(received.metrics["disk.reads"]) == [1, 10, 100]
+    assert page["surefoot_agent_collect_ok"] == 1 and received.metrics["agent.collect.ok"] == [1, 1, 1]
+    pushed = {name for name in received.metrics if not name.startswith("surefoot.")}
+    assert pushed == BY_NAME.keys()
+    assert received.metrics["surefoot.sender.batches"][0] >= 1 and received.metrics["surefoot.agent.threads"][0] >= 3
+
+
+def test_the_start_is_told_with_the_boot_id(turned: Turned, received: Received) -> None:
+    turned.turn()
+    (event,) = received.events("agent_started")
+    assert (event["code"], event["node"]) == ("6c1f0c1e-2f5e-4f4e-9d0b-0123456789ab", "node1")
+
+
+def test_steps_arrive_once_also_over_a_restart_of_the_agent(tmp_path: Path, received: Received, site: Site, httpserver: HTTPServer) -> None:
+    (tmp_path / "rings").mkdir()
+    (tmp_path / "state").mkdir()
+    site = replace(site, proc=Path("/proc"), probes=lambda: ThreadProbes(statvfs))  # the trainer is this process
+    turned = Turned(Agent(settings_for(tmp_path), site, Sender(httpserver.url_for(""), "t", 2.0, node="node1")))
+    writer = RingWriter.create(tmp_path / "rings", Identity("r", "r-1", "node1", 0, 0, 1, NS))
+    step = 0
+    for _ in range(3):
+        writer.step(step, NS, NS + 10**9, None, 0, 0.0, 0.0, 0.0, 0, 0)
+        step += 1
+        turned.turn()
+    turned.turn()
+    assert json.loads((tmp_path / "state/agent.rings.json").read_text()).popitem()[1] == 3
+    turned.agent.close()
+    writer.step(step, NS, NS + 10**9, None, 0, 0.0, 0.0, 0.0, 0, 0)
+    again = Agent(settings_for(tmp_path), site, Sender(httpserver.url_for(""), "t", 2.0, node="node1"))
+    again.turn(AT, time.monotonic())
+    again.close()
+    assert [a["step"] for name, a in received.logs if name == "surefoot.step"] == [0, 1, 2, 3]
+
+
+def test_a_hung_mount_leaves_everything_else_fresh(
+    tmp_path: Path, httpserver: HTTPServer, received: Received, make_site: Callable[[Callable[[str], Usage]], Site]
+) -> None:
+    back = threading.Event()
+
+    def probe(path: str) -> Usage:
+        if path == "/mnt/big data":
+            back.wait()
+        return Usage(1000, 100, 10, 5)
+
+    turned = Turned(Agent(settings_for(tmp_path), make_site(probe), Sender(httpserver.url_for(""), "t", 2.0, node="node1")))
+    for _ in range(4):
+        turned.turn(2.0, settle=0.2)
+    families = text_string_to_metric_families(turned.agent.board.page(turned.clock))
+    ok = {s.labels["mount_point"]: s.value for f in families if f.name == "surefoot_mount_probe_ok" for s in f.samples}
+    back.set()
+    turned.agent.close()
+    assert ok == {"/": 1, "/dev/shm": 1, "/mnt/big data": 0, "/scratch": 1}
+    assert not received.events("collector_failed")
+
+
+def test_a_collector_that_fails_is_told_once_and_its_values_vanish_after_two_intervals(
+    tmp_path: Path, httpserver: HTTPServer, received: Received, site: Site, proc: Path
+) -> None:
+    copy = shutil.copytree(proc, tmp_path / "proc")
+    turned = Turned(Agent(settings_for(tmp_path), replace(site, proc=copy), Sender(httpserver.url_for(""), "t", 2.0, node="node1")))
+    turned.turn()
+    turned.turn()
+    assert "surefoot_disk_reads_total" in turned.agent.board.page(turned.clock)
+    (copy / "diskstats").unlink()
+    for _ in range(12):
+        turned.turn(1.0, settle=0.05)
+    page = turned.agent.board.page(turned.clock)
+    turned.agent.close()
+    assert "surefoot_disk_reads_total" not in page and "surefoot_host_load1" in page
+    assert 'surefoot_agent_collect_ok{node="node1",collector="disk"} 0' in page
+    assert [e["code"] for e in received.events("collector_failed")] == ["disk"]
+
+
+def test_one_pass_gives_what_the_catalogue_names(tmp_path: Path, site: Site) -> None:
+    names = {f.name for f in text_string_to_metric_families(one_pass(settings_for(tmp_path), site))}
+    assert {"surefoot_host_load1", "surefoot_mount_probe_ok", "surefoot_disk_reads", "surefoot_agent_collect_ok"} <= names
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def environment(folder: Path, ingest: int) -> dict[str, str]:
+    given = {"STATE_DIR": str(folder / "state"), "RING_DIR": str(folder / "rings"), "NODE": "node1", "INGEST__PORT": str(ingest)}
+    given |= {"AGENT__PORT": str(free_port()), "AGENT__INTERVAL": "0.5", "AGENT__BUFFER_BYTES": "100000"}
+    return os.environ | {f"SUREFOOT_{key}": value for key, value in given.items()}
+
+
+ONCE = f"""
+import sys
+from exporters.agent import serve
+from pipeline.settings import load
+serve(load(), once=True)
+sys.exit(f"loaded: {{heavy}}" if (heavy := [m for m in {HEAVY} if m in sys.modules]) else 0)
+"""
+
+
+def test_once_prints_a_page_without_ingest_and_without_loading_anything_heavy(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", ONCE]
+    done = subprocess.run(
+        command, env=environment(tmp_path, free_port()), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    names = {f.name for f in text_string_to_metric_families(done.stdout)}
+    assert {"surefoot_host_load1", "surefoot_mount_size_bytes", "surefoot_agent_collect_ok"} <= names
+    assert not (tmp_path / "state").exists()
+
+
+SERVE = "from exporters.agent import serve; from pipeline.settings import load; serve(load())"
+
+
+def test_an_agent_without_ingest_stays_small_serves_its_page_and_ends_within_five_seconds_of_sigterm(tmp_path: Path) -> None:
+    env = environment(tmp_path, free_port())
+    (tmp_path / "rings").mkdir()
+    writers = [RingWriter.create(tmp_path / "rings", Identity("r", "r-1", "node1", rank, 0, 2, NS)) for rank in (0, 1)]
+    with subprocess.Popen([sys.executable, "-c", SERVE], env=env, cwd=ROOT, stderr=subprocess.PIPE, text=True) as agent:
+        try:
+            page = page_of(int(env["SUREFOOT_AGENT__PORT"]))
+            small = status_of(agent.pid)
+            for step in range(1000):
+                for writer in writers:
+                    writer.step(step, NS, NS + 10**9, None, 0, 0.0, 0.0, 0.0, 0, 0)
+                time.sleep(0.001)
+            large = status_of(agent.pid)
+            began = time.monotonic()
+        finally:
+            agent.send_signal(signal.SIGTERM)
+        assert agent.wait(6) == 0
+        assert time.monotonic() - began < 5.0
+        said = agent.stderr.read() if agent.stderr else ""
+    assert 'surefoot_agent_collect_ok{node="node1",collector="mount"} 1' in page
+    assert said.count("cannot reach") == 1
+    assert large[0] <= small[0] + 2, "threads"
+    assert large[1] - small[1] < 16_000, "kB of memory"
+
+
+def page_of(port: int) -> str:
+    end = time.monotonic() + 20
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                if text := answer.read().decode():
+                    return text
+        except OSError:
+            assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def status_of(pid: int) -> tuple[int, int]:
+    """Threads and resident kB."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(status["Threads"]), int(status["VmRSS"].split()[0])

@@ -1,0 +1,103 @@
+"""Every collector of the registry on the fixture machine, against the golden page; adding one has no forgotten step."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from exporters.collector import Reading, Site
+from exporters.encode import accept, prometheus_name, prometheus_text
+from exporters.registry import COLLECTORS, Entry
+from exporters.sources.probes import Usage
+from exporters.sources.procfs import Mount
+from exporters.storage import distinct
+from pipeline.catalog.metrics import FAMILIES
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
+STEADY = {"mount.probe.time": 0.001}  # what no fixture can fix
+
+
+def readings(entry: Entry, site: Site) -> list[Reading]:
+    found = list(entry.make(site).collect(AT))
+    return [Reading(r.family, r.identity, {k: STEADY.get(k, v) for k, v in r.values.items()}, r.attributes, r.since) for r in found]
+
+
+@pytest.mark.parametrize("entry", COLLECTORS, ids=lambda e: e.name)
+def test_a_collectors_page_of_the_fixture_machine_is_the_golden_one(entry: Entry, site: Site) -> None:
+    accepted, rejected = accept(readings(entry, site))
+    golden = GOLDEN / f"collector_{entry.name}.prom"
+    assert golden.exists(), f"write {golden} by hand from the fixture"
+    assert rejected == 0
+    assert prometheus_text(accepted) == golden.read_text()
+
+
+@pytest.mark.parametrize("entry", COLLECTORS, ids=lambda e: e.name)
+def test_a_collector_gives_exactly_the_metrics_of_its_family(entry: Entry, site: Site) -> None:
+    found = readings(entry, site)
+    assert found and all(r.family is entry.family for r in found)
+    assert {name for r in found for name in r.values} == {m.name for m in entry.family.metrics}
+    shown = {name for r in found for name, value in r.values.items() if value is not None}
+    assert shown == {m.name for m in entry.family.metrics}, "the fixture has no value for it"
+
+
+@pytest.mark.parametrize("entry", COLLECTORS, ids=lambda e: e.name)
+def test_the_page_equals_the_readings(entry: Entry, site: Site) -> None:
+    found = readings(entry, site)
+    page = prometheus_text(accept(found)[0])
+    parsed = {(s.name, frozenset(s.labels.items())): float(s.value) for f in text_string_to_metric_families(page) for s in f.samples}
+    names = {m.name: prometheus_name(m) for m in entry.family.metrics}
+    expected = {
+        (names[name], frozenset({**r.identity, **r.attributes}.items())): float(v)
+        for r in found
+        for name, v in r.values.items()
+        if v is not None
+    }
+    assert parsed == expected
+
+
+def test_every_family_is_read_by_one_collector_or_is_the_agents_own() -> None:
+    families = [entry.family.name for entry in COLLECTORS]
+    assert sorted([*families, "agent"]) == sorted(f.name for f in FAMILIES)
+    assert len({entry.name for entry in COLLECTORS}) == len(COLLECTORS)
+
+
+def test_a_hung_mount_says_so_and_the_others_keep_their_readings(make_site: Callable[[Callable[[str], Usage]], Site]) -> None:
+    def probe(path: str) -> Usage:
+        if path == "/mnt/big data":
+            raise OSError("stale file handle")
+        return Usage(1000, 100, 10, 5)
+
+    mounts = next(e for e in COLLECTORS if e.name == "mount")
+    seen = {r.identity["mount_point"]: r.values for r in mounts.make(make_site(probe)).collect(AT)}
+    assert seen["/mnt/big data"]["mount.probe.ok"] == 0 and seen["/mnt/big data"]["mount.size"] is None
+    assert seen["/"]["mount.probe.ok"] == 1 and seen["/"]["mount.size"] == 1000
+
+
+def test_a_file_system_is_watched_once_at_its_shortest_place_and_overlays_only_at_the_root() -> None:
+    def mount(point: str, device: str, kind: str = "ext4") -> Mount:
+        return Mount(point, "src", kind, device, False)
+
+    seen = distinct(
+        [
+            mount("/", "0:1", "overlay"),
+            mount("/etc/hosts", "8:1"),
+            mount("/d", "8:1"),
+            mount("/m", "0:2", "overlay"),
+            mount("/p", "0:3", "proc"),
+        ]
+    )
+    assert [m.mount_point for m in seen] == ["/", "/d"]
+
+
+def test_every_collector_reads_this_very_machine() -> None:
+    site = Site("here", probe_timeout=5.0)
+    for entry in COLLECTORS:
+        collector = entry.make(site)
+        accepted, rejected = accept(collector.collect(AT))
+        assert rejected == 0
+        assert accepted or entry.name == "disk", entry.name
+        if hasattr(collector, "close"):
+            collector.close()

@@ -1,0 +1,43 @@
+"""A file system whose server never answers, in a mount namespace of its own: the kernel's hang, not a simulated one."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# A FUSE connection that nobody serves: statfs waits for it until its file is closed, which ends the connection.
+SCRIPT = """
+import ctypes, json, os, sys, time
+from exporters.sources.mounts import ChildProbes, MountProber
+fuse = os.open("/dev/fuse", os.O_RDWR)
+where = sys.argv[1]
+options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0".encode()
+if ctypes.CDLL(None, use_errno=True).mount(b"surefoot", where.encode(), b"fuse", 0, options):
+    sys.exit(f"mount: {os.strerror(ctypes.get_errno())}")
+prober = MountProber(ChildProbes(), 0.3)
+seen = [prober.probe(["/", where]) for _ in range(2)]
+began = time.monotonic()
+prober.close()
+closed = time.monotonic() - began
+os.close(fuse)
+print(json.dumps([[s["/"].ok, s[where].ok, s[where].seconds] for s in seen] + [closed]))
+"""
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.exists("/dev/fuse") or not shutil.which("unshare"), reason="needs root, /dev/fuse and unshare"
+)
+def test_a_file_system_that_hangs_in_the_kernel_is_not_ok_and_neither_slows_the_others_nor_the_end(tmp_path: Path) -> None:
+    command = ["unshare", "-m", "--propagation", "private", sys.executable, "-c", SCRIPT, str(tmp_path)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=30, check=False)
+    if "mount:" in done.stderr or "unshare:" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    first, second, closed = json.loads(done.stdout)
+    assert first[:2] == second[:2] == [True, False]
+    assert 0.3 <= first[2] < second[2]
+    assert closed < 1.0

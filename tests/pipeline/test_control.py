@@ -1,0 +1,257 @@
+"""Launchers hear what is issued for them, soon, and only that."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from pipeline.control import BEAT_GAP, MAX_WAIT, Answer, Beats, Board, Control, Question, answer
+from pipeline.errors import InputError, StoreUnavailable
+from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, issued
+from pipeline.records import ActionTransition, AttemptTransition
+from pipeline.store import Store
+
+NOW = datetime(2026, 10, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+QUERY = {"run": "r", "node": "N1", "attempt": "r-1", "launch": "1", "state": "running", "ranks": "0:alive:4711,1:exit:-9", "wait": "1.5"}
+QUESTION = Question("r", "n1", "r-1", 1, "running", "0:alive:4711,1:exit:-9", 1.5, frozenset())
+ACTION = IssuedAction("a1", "restart_run", "r-1", "r-2", 2, 0.0, NOW, 7, "rank 1 died")
+TRANSITION = ActionTransition(
+    old_state="waiting",
+    new_state="issued",
+    reason="rank 1 died",
+    actor="leader",
+    at=NOW,
+    action="a1",
+    key="k",
+    kind="restart_run",
+    mode="auto",
+    term=7,
+    run="r",
+    attempt="r-1",
+    new_attempt="r-2",
+    launch=2,
+    deadline=NOW,
+)
+ATTEMPT = AttemptTransition(old_state="", new_state="issued", reason="", actor="leader", at=NOW, run="r", attempt="r-1", launch=1)
+
+
+# --- the question ----------------------------------------------------------------------------
+
+
+def test_a_question_is_read_from_the_url() -> None:
+    assert Question.from_query({**QUERY, "seen": "a,b,", "later": "ignored"}) == replace(QUESTION, seen=frozenset({"a", "b"}))
+    assert Question.from_query({"run": "r", "node": "n1", "state": "starting", "wait": "3600"}).wait == MAX_WAIT
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"run": ""}, "parameter run is missing"),
+        ({"node": ""}, "parameter node is missing"),
+        ({"state": "dancing"}, "parameter state must be one of running, starting, stopping, waiting"),
+        ({"wait": "soon"}, "parameter wait must be a number from 0"),
+        ({"wait": "nan"}, "parameter wait must be a number from 0"),
+        ({"wait": "-1"}, "parameter wait must be a number from 0"),
+        ({"launch": "99999999999"}, "parameter launch must be a number from 0"),
+        ({"run": "x" * 300}, "parameter run is longer than 256"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused_by_name(change: dict[str, str], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        Question.from_query({**QUERY, **change})
+
+
+def test_changes_become_beats_at_once_and_repetitions_at_most_twice_a_second() -> None:
+    beats = Beats()
+    assert beats.due(QUESTION, 100.0) == (True, True)
+    assert beats.due(QUESTION, 100.0 + BEAT_GAP / 2) == (False, False)
+    assert beats.due(replace(QUESTION, state="stopping"), 100.3) == (True, True)
+    assert beats.due(replace(QUESTION, state="stopping"), 100.4) == (False, False)
+    assert beats.due(replace(QUESTION, state="stopping"), 100.3 + BEAT_GAP) == (True, False)
+    assert beats.due(replace(QUESTION, node="n2"), 100.31) == (True, True)  # another launcher
+
+
+# --- the answer ------------------------------------------------------------------------------
+
+
+def test_the_answer_is_written_as_the_contract_says() -> None:
+    assert Answer(7, IssuedAttempt("r-2", 2), (ACTION,)).to_json() == {
+        "term": 7,
+        "attempt": {"id": "r-2", "launch": 2},
+        "requests": [
+            {
+                "id": "a1",
+                "kind": "restart_run",
+                "attempt": "r-1",
+                "new_attempt": "r-2",
+                "launch": 2,
+                "grace": 0.0,
+                "deadline_us": 1_790_856_000_250_000,
+                "term": 7,
+                "reason": "rank 1 died",
+            }
+        ],
+    }
+
+
+def test_what_a_launcher_has_seen_is_no_news() -> None:
+    heard = answer(replace(QUESTION, seen=frozenset({"a1"})), Issued(7, (ACTION,)))
+    assert (heard.requests, heard.news, heard.term) == ((), False, 7)
+    assert answer(QUESTION, Issued(7, (ACTION,))).requests == (ACTION,)
+
+
+def test_an_attempt_is_given_only_to_a_launcher_that_has_none_and_asks_for_this_launch() -> None:
+    waiting = Issued(7, (), (IssuedAttempt("r-1", 1), IssuedAttempt("r-2", 2)))
+    assert answer(replace(QUESTION, attempt="", launch=2), waiting).attempt == IssuedAttempt("r-2", 2)
+    assert answer(replace(QUESTION, attempt="", launch=3), waiting).attempt is None
+    assert answer(QUESTION, waiting).attempt is None
+
+
+# --- the read model, in the real store -------------------------------------------------------
+
+
+def test_only_what_is_issued_now_is_read(store: Store) -> None:
+    later = NOW + timedelta(seconds=1)
+    store.insert(
+        [
+            TRANSITION,
+            replace(TRANSITION, action="a2", at=NOW - timedelta(seconds=1), deadline=None, grace=2.5),
+            replace(TRANSITION, action="a3"),
+            replace(TRANSITION, action="a3", old_state="issued", new_state="accepted", at=later),
+            replace(TRANSITION, action="a4", new_state="waiting", term=9),
+            replace(TRANSITION, action="a5", run="other"),
+        ],
+        token="1",
+    )
+    store.insert(
+        [
+            ATTEMPT,
+            replace(ATTEMPT, attempt="r-2", launch=2),
+            replace(ATTEMPT, attempt="r-2", launch=2, old_state="issued", new_state="starting", at=later),
+        ],
+        token="2",
+    )
+    found = issued(store, ["r", "none"])
+    a2 = replace(ACTION, id="a2", deadline=None, grace=2.5)
+    assert found == {"r": Issued(9, (a2, ACTION), (IssuedAttempt("r-1", 1),)), "none": Issued(9)}
+    assert issued(store, []) == {}
+
+
+def test_an_empty_store_has_nothing_for_anybody(store: Store) -> None:
+    assert issued(store, ["r"]) == {"r": Issued(0)}
+
+
+def test_it_is_read_again_only_when_something_was_written_or_somebody_new_asks(store: Store) -> None:
+    queries: list[str] = []
+
+    class Counting:
+        def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+            queries.append(sql)
+            return store.query(sql, parameters)
+
+    board = Board(Counting)
+    assert board.read(["r"])["r"] == Issued(0)
+    assert board.read(["r"])["r"] == Issued(0)
+    assert len(queries) == 3  # count, read, count
+    store.insert([TRANSITION], token="1")
+    assert board.read(["r"])["r"].actions == (ACTION,)
+    store.insert([ATTEMPT], token="2")
+    assert board.read(["r"])["r"].attempts == (IssuedAttempt("r-1", 1),)
+    assert len(queries) == 7
+    assert board.read(["r", "s"])["s"] == Issued(7)
+    assert len(queries) == 9
+
+
+# --- waiting ---------------------------------------------------------------------------------
+
+
+class FakeStore:
+    """What is issued, and how often it was asked for."""
+
+    def __init__(self) -> None:
+        self.issued: dict[str, Issued] = {}
+        self.asked: list[tuple[float, set[str]]] = []
+        self.error: Exception | None = None
+
+    async def ask(self, runs: Iterable[str]) -> Mapping[str, Issued]:
+        self.asked.append((time.monotonic(), set(runs)))
+        await asyncio.sleep(0)
+        if self.error:
+            raise self.error
+        return self.issued
+
+
+def test_news_ends_the_wait_within_one_poll() -> None:
+    async def story() -> tuple[Answer, float]:
+        board, began = FakeStore(), time.monotonic()
+        asyncio.get_running_loop().call_later(0.1, board.issued.update, {"r": Issued(7, (ACTION,))})
+        return await Control(board.ask, poll=0.02).wait(replace(QUESTION, wait=10)), time.monotonic() - began
+
+    heard, seconds = asyncio.run(story())
+    assert heard.requests == (ACTION,)
+    assert 0.1 <= seconds < 1.0
+
+
+def test_without_news_the_wait_ends_in_time_with_an_empty_answer() -> None:
+    async def story() -> tuple[Answer, float, Answer, FakeStore]:
+        board, began = FakeStore(), time.monotonic()
+        control = Control(board.ask, poll=0.02)
+        first = await control.wait(replace(QUESTION, wait=0.2))
+        return first, time.monotonic() - began, await control.wait(replace(QUESTION, wait=0)), board
+
+    first, seconds, second, board = asyncio.run(story())
+    assert first == second == Answer(0, None, ())
+    assert seconds >= 0.2
+    assert len(board.asked) <= 13
+
+
+def test_all_that_wait_share_one_query_and_nobody_waiting_means_no_query() -> None:
+    async def story() -> FakeStore:
+        board = FakeStore()
+        control = Control(board.ask, poll=0.05)
+        questions = [replace(QUESTION, run=f"r{i}", wait=0.3) for i in range(500)]
+        await asyncio.gather(*(control.wait(q) for q in questions))
+        asked = len(board.asked)
+        await asyncio.sleep(0.2)
+        assert len(board.asked) == asked
+        return board
+
+    board = asyncio.run(story())
+    times = [at for at, _ in board.asked]
+    assert all(b - a >= 0.049 for a, b in pairwise(times))
+    assert max(len(runs) for _, runs in board.asked) == 500
+
+
+def test_a_store_that_is_away_is_said_to_everybody_who_waits_and_the_next_question_works() -> None:
+    async def story() -> list[Answer | BaseException]:
+        board = FakeStore()
+        board.error = StoreUnavailable("away")
+        control = Control(board.ask, poll=0.01)
+        failed = await asyncio.gather(*(control.wait(QUESTION) for _ in range(3)), return_exceptions=True)
+        board.error = None
+        return [*failed, await control.wait(replace(QUESTION, wait=0))]
+
+    *failed, answered = asyncio.run(story())
+    assert [type(e) for e in failed] == [StoreUnavailable] * 3
+    assert answered == Answer(0, None, ())
+
+
+def test_closing_lets_everybody_go_at_once_and_a_client_that_left_is_forgotten() -> None:
+    async def story() -> float:
+        board, began = FakeStore(), time.monotonic()
+        control = Control(board.ask, poll=0.01)
+        gone = asyncio.ensure_future(control.wait(replace(QUESTION, wait=20)))
+        stays = asyncio.ensure_future(control.wait(replace(QUESTION, wait=20)))
+        await asyncio.sleep(0.05)
+        gone.cancel()
+        await asyncio.sleep(0.05)
+        control.close()
+        assert await stays == Answer(0, None, ())
+        return time.monotonic() - began
+
+    assert asyncio.run(story()) < 5

@@ -1,0 +1,91 @@
+"""Settings: a typing error is never overlooked, and the message says what to write instead."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import SettingsError
+from pipeline.settings import load
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    import os
+
+    for name in [n for n in os.environ if n.startswith("SUREFOOT_")]:
+        monkeypatch.delenv(name)
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "surefoot.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_an_unknown_key_is_named_with_the_nearest_known_one(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"unknown setting ingest\.prot; did you mean port\?"):
+        load(written(tmp_path, "ingest: {prot: 4318}"))
+
+
+def test_an_unknown_group_is_named_with_the_nearest_known_one(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"unknown setting ingset; did you mean ingest\?"):
+        load(written(tmp_path, "ingset: {port: 4318}"))
+
+
+def test_an_unknown_variable_of_the_environment_is_refused_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUREFOOT_RINGDIR", "/dev/shm/x")
+    with pytest.raises(SettingsError, match=r"unknown setting SUREFOOT_RINGDIR.*did you mean SUREFOOT_RING_DIR"):
+        load()
+
+
+def test_an_unknown_nested_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUREFOOT_INGEST__PROT", "1")
+    with pytest.raises(SettingsError, match=r"ingest\.prot; did you mean port"):
+        load()
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUREFOOT_INGEST__PORT", "5000")
+    settings = load(written(tmp_path, "ingest: {port: 4000, token: abc}"))
+    assert (settings.ingest.port, settings.ingest.token) == (5000, "abc")
+
+
+def test_a_secret_is_read_from_the_file_that_a_variable_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "token").write_text("s3cret\n")
+    monkeypatch.setenv("SUREFOOT_INGEST__TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("SUREFOOT_INGEST__TOKEN", "")  # so that monkeypatch takes it away again
+    assert load().ingest.token == "s3cret"
+
+
+def test_a_missing_secret_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUREFOOT_INGEST__TOKEN_FILE", "/nowhere/token")
+    with pytest.raises(SettingsError, match="cannot read the file that SUREFOOT_INGEST__TOKEN_FILE names"):
+        load()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ingest: [1]", "setting ingest"),
+        ("- a\n- b", "must hold keys and values"),
+        ("a: b: c", "not valid YAML"),
+        ("detect: {stall_factor: 0.5}", "setting detect.stall_factor: Input should be greater than 1"),
+        ("recovery: {modes: {reboot_moon: auto}}", "unknown action 'reboot_moon'; known are restart_run"),
+        ("recovery: {modes: {restart_run: always}}", "setting recovery.modes.restart_run"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_explained_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(written(tmp_path, text))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_settings_file_is_named() -> None:
+    with pytest.raises(SettingsError, match=r"cannot read the settings file /nowhere/surefoot\.yaml: No such file"):
+        load(Path("/nowhere/surefoot.yaml"))
+
+
+def test_a_node_name_is_folded_to_lower_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUREFOOT_NODE", "Node01-GPU8")
+    assert load().node == "node01-gpu8"
