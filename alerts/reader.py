@@ -139,7 +139,7 @@ class Reader:
                 pace = step_pace(self._store, run, now - NEWS)
             phases = phases_longest(self._store, run, now - NEWS)
             self._pace[run] = Pace(steps=pace.steps, median=pace.median, p99=pace.p99, longest=pace.longest, phases=phases)
-            self._pace_due[run] = monotonic + (PACE_SECONDS if pace.steps >= 100 else 1.0)
+            self._pace_due[run] = monotonic + (PACE_SECONDS if pace.steps >= 100 else AGENTS_SECONDS)
 
     def _launcher(self, beat: Beat, now: datetime) -> LauncherLook:
         return LauncherLook(

@@ -1,6 +1,5 @@
 """How far a run got around an incident: read while it recovers, and until it has caught up."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -24,9 +23,13 @@ class Progress:
     book: Book
     _lost_at: dict[str, int | None] = field(default_factory=dict)
     _due: dict[str, float] = field(default_factory=dict)
+    _reached: dict[tuple[str, tuple[str, ...], int], datetime | None] = field(default_factory=dict)  # asked in this tick
+    _asked_at: datetime | None = None
 
     def advance_all(self, snapshot: Snapshot, monotonic: float) -> None:
         """Every incident as far as it can go now."""
+        if snapshot.now != self._asked_at:
+            self._reached, self._asked_at = {}, snapshot.now
         for incident in self.book.unsettled():
             if incident.new_state == State.RESOLVED and monotonic < self._due.get(incident.incident, 0.0):
                 continue
@@ -55,7 +58,7 @@ class Progress:
     def _recovered(self, incident: IncidentTransition) -> datetime | None:
         if incident.new_state != State.RECOVERING or not incident.next_attempt:
             return None
-        return step_reached(self.book.store, incident.run, [incident.next_attempt])
+        return self._when(incident.run, (incident.next_attempt,), 0)
 
     def _caught_up(self, incident: IncidentTransition, run: RunLook) -> datetime | None:
         """When a later attempt was back at the last step before the failure; where there was none, the first step is that."""
@@ -68,8 +71,15 @@ class Progress:
             earlier = [a.attempt for a in run.attempts if a.launch < until]
             self._lost_at[incident.incident] = last_step(self.book.store, incident.run, earlier)
         lost_at = self._lost_at[incident.incident]
-        later: Sequence[str] = [a.attempt for a in run.attempts if a.launch >= until]
-        return step_reached(self.book.store, incident.run, later, lost_at or 0)
+        later = tuple(a.attempt for a in run.attempts if a.launch >= until)
+        return self._when(incident.run, later, lost_at or 0)
+
+    def _when(self, run: str, attempts: tuple[str, ...], step: int) -> datetime | None:
+        """When one of `attempts` completed `step`; asked once a tick."""
+        asked = (run, attempts, step)
+        if asked not in self._reached:
+            self._reached[asked] = step_reached(self.book.store, run, attempts, step)
+        return self._reached[asked]
 
     def _stopped_by(self, incident: IncidentTransition) -> str:
         stops = [a for a in self.book.actions.values() if a.kind == STOP_RUN.name and a.run == incident.run]

@@ -88,18 +88,19 @@ class Recovery:
 
     def _case(self, incident: IncidentTransition, finding: FindingTransition, run: RunLook, current: AttemptLook, now: datetime) -> Case:
         since = now - timedelta(seconds=self.settings.recovery.window)
+        earlier = restarts_of_run(self.book.store, run.run, since)
         return Case(
             fault=FAULTS[finding.fault],
             run=run,
             attempt=current,
             node=finding.node,
             rank=finding.rank,
-            last_step=last_step(self.book.store, run.run, [current.attempt]),
+            last_step=last_step(self.book.store, run.run, [current.attempt]) if earlier else None,
             restarts=[
                 Restart(
                     attempt=r.attempt, new_attempt=r.new_attempt, at=r.at, fault=r.fault, node=r.node, rank=r.rank, last_step=r.last_step
                 )
-                for r in restarts_of_run(self.book.store, run.run, since)
+                for r in earlier
             ],
             tries=self._tries(incident, current),
             settings=self.settings.recovery,
