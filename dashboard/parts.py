@@ -125,8 +125,7 @@ def incident_card(i: IncidentTransition, sheet: Sheet, cost: str = "") -> Html:
         div("sf-card-sub", *sub),
         div("sf-card-cost", cost) if cost else None,
     )
-    paid = div("sf-card-cost", cost) if cost else None
-    return link("incident", join(*inner, paid), "sf-card", tone(stripe), incident=i.incident)
+    return link("incident", join(*inner), "sf-card", tone(stripe), incident=i.incident)
 
 
 def trouble(sheet: Sheet) -> None:

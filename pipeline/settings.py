@@ -23,7 +23,8 @@ from pipeline.errors import SettingsError
 from surefoot.hook import layout
 
 PREFIX = "SUREFOOT_"
-NOT_SETTINGS = frozenset({"SUREFOOT_CONFIG", "SUREFOOT_TEST_CLICKHOUSE_URL", *layout.ENVIRONMENT})
+CONFIG = "SUREFOOT_CONFIG"
+NOT_SETTINGS = frozenset({CONFIG, "SUREFOOT_TEST_CLICKHOUSE_URL", *layout.ENVIRONMENT})
 
 
 class Part(BaseModel):
@@ -194,7 +195,7 @@ def load(path: Path | None = None) -> Settings:
     Raises SettingsError, one line naming the key and what to do, for an unreadable file, an unknown
     key or a value that does not fit.
     """
-    named = path or (Path(os.environ["SUREFOOT_CONFIG"]) if os.environ.get("SUREFOOT_CONFIG") else None)
+    named = path or (Path(os.environ[CONFIG]) if os.environ.get(CONFIG) else None)
     given = _read(named) if named else {}
     _read_secret_files()
     _check_environment(os.environ)
@@ -202,6 +203,11 @@ def load(path: Path | None = None) -> Settings:
         return Settings(**given)
     except ValidationError as e:
         raise SettingsError(_explain(e)) from None
+
+
+def pass_on(path: Path) -> None:
+    """Name the settings file to the processes that this one starts, and to itself."""
+    os.environ[CONFIG] = str(path.absolute())
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import click
 import structlog
 
 from pipeline.errors import SurefootError
-from pipeline.settings import Settings, load
+from pipeline.settings import Settings, load, pass_on
 from surefoot import __version__, parent
 
 CHATTY = ("apscheduler", "clickhouse_connect", "urllib3")  # libraries that log what we report ourselves, once
@@ -44,7 +44,9 @@ def cli(ctx: click.Context, config: Path | None, log_level: str, parent_pid: int
     if parent_pid is not None:
         parent.die_with(parent_pid)
     _log_to_stderr(log_level)
-    ctx.obj = load(config)
+    if config:
+        pass_on(config)
+    ctx.obj = load()
 
 
 def _log_to_stderr(level: str) -> None:

@@ -1,7 +1,7 @@
 """How far a run got around an incident: read while it recovers, and until it has caught up."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from alerts.book import Book
 from alerts.incidents.advance import Facts, advance
@@ -13,6 +13,7 @@ from pipeline.queries.step_reached import step_reached
 from pipeline.records import IncidentTransition
 
 LOOK_SECONDS = 1.0  # between looks for a run that is catching up
+LATE_STEPS = timedelta(minutes=1)  # after a run's end its last steps may still come in
 MOVES = 8  # transitions that one incident may make in a tick; more would be a loop
 
 
@@ -31,7 +32,9 @@ class Progress:
         if snapshot.now != self._asked_at:
             self._reached, self._asked_at = {}, snapshot.now
         for incident in self.book.unsettled():
-            if incident.new_state == State.RESOLVED and monotonic < self._due.get(incident.incident, 0.0):
+            if incident.new_state == State.RESOLVED and (
+                monotonic < self._due.get(incident.incident, 0.0) or _never_will(snapshot.run(incident.run), snapshot.now)
+            ):
                 continue
             self._due[incident.incident] = monotonic + LOOK_SECONDS
             for _ in range(MOVES):
@@ -84,3 +87,8 @@ class Progress:
     def _stopped_by(self, incident: IncidentTransition) -> str:
         stops = [a for a in self.book.actions.values() if a.kind == STOP_RUN.name and a.run == incident.run]
         return stops[-1].actor if stops else ""
+
+
+def _never_will(run: RunLook | None, now: datetime) -> bool:
+    """Whether no further step of `run` can come."""
+    return run is None or (run.state != "started" and now - run.changed_at > LATE_STEPS)

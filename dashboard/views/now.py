@@ -105,7 +105,11 @@ def _figures(
                 words.percent(parts.goodput(spent)),
                 f"ledger up to {words.clock(min(measured, sheet.now), sheet.now)}" if measured else "the ledger is empty",
             ),
-            Figure("Open incidents", str(len(still)), f"worst is {worst}" if worst else "nothing to do"),
+            Figure(
+                "Open incidents",
+                str(len(still)),
+                f"worst is {worst}" if worst else "when last read" if sheet.failed_since else "nothing to do",
+            ),
             Figure(
                 "Lost to incidents, last hour",
                 words.gpu_time(lost) if slices else words.NO_DATA,

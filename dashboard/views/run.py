@@ -66,7 +66,7 @@ def _list() -> None:
         (link("run", r.run, run=r.run), parts.run_state(r.state), words.when(r.started_at, sheet.now), span("sf-mono", r.command))
         for r in runs
     ]
-    show(parts.table(("run", "state", "started", "command"), rows))
+    show(parts.table(("run", "state", "started", "command"), rows), parts.foot(sheet))
 
 
 def _find(sheet: Sheet, run: str) -> RunState | None:

@@ -66,7 +66,6 @@ def start(folder: Path, extra: dict[str, Any]) -> Stack:
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "SUREFOOT_CONFIG": str(config)},
             start_new_session=True,
         )
     stack = Stack(process, settings, config, folder)

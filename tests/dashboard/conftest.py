@@ -2,15 +2,11 @@
 
 import json
 import math
-import re
-import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pytest
-import streamlit as st
-from streamlit.testing.v1 import AppTest
 
 from pipeline.catalog.devices import device_id
 from pipeline.catalog.metrics import HOST
@@ -354,64 +350,3 @@ class Seed:
 def seed(store: Store) -> Iterator[Seed]:
     """A Seed for this test's store, as of now."""
     yield Seed(store, utcnow())
-
-
-@pytest.fixture
-def console(store_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AppTest]]:
-    """Draws a page of the console on this test's store: `console("incident", incident="x")`. A second call is a second session."""
-    for name, value in store_environment.items():
-        if name.startswith("SUREFOOT_"):
-            monkeypatch.setenv(name, value)
-    forget()
-
-    def draw(page: str, **query: str) -> AppTest:
-        script = f"from dashboard.views import {page}\n{page}.page()\n"
-        test = AppTest.from_string(script, default_timeout=60)
-        test.query_params.update(query)
-        return test.run()
-
-    yield draw
-    forget()
-
-
-def forget() -> None:
-    """Empty the caches that all sessions of a process share."""
-    st.cache_data.clear()
-    st.cache_resource.clear()
-
-
-@pytest.fixture
-def later() -> Callable[[], None]:
-    """Lets the time pass for which an answer of the store serves everybody."""
-    return st.cache_data.clear
-
-
-def html(page: AppTest) -> str:
-    """All that a page drew as HTML."""
-    assert not page.exception, page.exception
-    return "\n".join(element.proto.body for element in page.get("html"))
-
-
-def words(page: AppTest) -> str:
-    """What a page says, without its tags, in one line."""
-    return " ".join(re.sub(r"<[^>]*>", " ", html(page)).split())
-
-
-@pytest.fixture
-def says() -> Callable[[AppTest], str]:
-    """What a page says, without its tags, in one line."""
-    return words
-
-
-@pytest.fixture
-def markup_of() -> Callable[[AppTest], str]:
-    """All that a page drew as HTML."""
-    return html
-
-
-@pytest.fixture
-def free_port() -> int:
-    """A TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -1,12 +1,14 @@
 """Each page on an empty store, with an open and with a resolved incident, and what its buttons write."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Button
 
@@ -25,6 +27,59 @@ Says = Callable[[AppTest], str]
 def button(page: AppTest, label: str) -> Button:
     (found,) = [b for b in page.button if b.label == label]
     return found
+
+
+@pytest.fixture
+def console(store_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AppTest]]:
+    """Draws a page of the console on this test's store: `console("incident", incident="x")`. A second call is a second session."""
+    for name, value in store_environment.items():
+        if name.startswith("SUREFOOT_"):
+            monkeypatch.setenv(name, value)
+    forget()
+
+    def draw(page: str, **query: str) -> AppTest:
+        script = f"from dashboard.views import {page}\n{page}.page()\n"
+        test = AppTest.from_string(script, default_timeout=60)
+        test.query_params.update(query)
+        return test.run()
+
+    yield draw
+    forget()
+
+
+def forget() -> None:
+    """Empty the caches that all sessions of a process share."""
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def later() -> Callable[[], None]:
+    """Lets the time pass for which an answer of the store serves everybody."""
+    return st.cache_data.clear
+
+
+def html(page: AppTest) -> str:
+    """All that a page drew as HTML."""
+    assert not page.exception, page.exception
+    return "\n".join(element.proto.body for element in page.get("html"))
+
+
+def words(page: AppTest) -> str:
+    """What a page says, without its tags, in one line."""
+    return " ".join(re.sub(r"<[^>]*>", " ", html(page)).split())
+
+
+@pytest.fixture
+def says() -> Callable[[AppTest], str]:
+    """What a page says, without its tags, in one line."""
+    return words
+
+
+@pytest.fixture
+def markup_of() -> Callable[[AppTest], str]:
+    """All that a page drew as HTML."""
+    return html
 
 
 def test_now_on_an_empty_store_is_unknown_and_says_how_to_start(console: Console, says: Says) -> None:
@@ -107,6 +162,7 @@ def test_a_run_shows_its_pace_its_attempts_and_its_losses(console: Console, says
         "comm_wait: all_reduce", "54.6k tok/s",
     ):  # fmt: skip
         assert part in said
+    assert said.count("lost 78.8 GPU-s") == 1
     assert [t.label for t in page.tabs] == ["Step time", "Loss", "Phases"]
     assert len(page.get("vega_lite_chart")) == 3
 
