@@ -68,6 +68,7 @@ class Tick:
         book = self._book
         book.forget(now)
         snapshot = self._reader.read(now, ticks, book.runs())
+        now = self._clock()  # what is decided from here on is decided now, not when the reading began
         if snapshot.launchers:
             book.write(*attempts.due(snapshot, now))
         self._recovery.follow_up(snapshot, now)

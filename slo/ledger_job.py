@@ -27,6 +27,7 @@ from slo.plan import Signatures, signatures, stale
 log = structlog.get_logger("surefoot.ledger")
 
 PERIOD = 10.0  # seconds between passes over runs that go on
+SETTLED = timedelta(seconds=4)  # after a change of state: while a run is being restarted, the processors are its own
 DUTY = 20  # a pass that took t seconds is followed by DUTY * t seconds of rest
 LATE = timedelta(minutes=10)  # how long after a run's end records may still come in
 _PARTS = "ledger_part:"
@@ -46,13 +47,14 @@ class LedgerJob:
         self._away = False
 
     def tick(self) -> None:
-        """A pass where one is due: every ten seconds, and at once after a run, an attempt or an incident changed its state.
+        """A pass where one is due: every ten seconds, and soon after a run, an attempt or an incident changed its state.
 
         The store being away is logged once, and the next tick tries again.
         """
         try:
             news = ledger_news(self._store)
-            if news == self._news and monotonic() < self._next:
+            settled = news != self._news and (news is None or self._clock() - news >= SETTLED)
+            if not settled and monotonic() < self._next:
                 return
             began = monotonic()
             self.run_pass()

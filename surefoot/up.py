@@ -25,6 +25,7 @@ READY_SECONDS = 90.0
 STOP_SECONDS = 10.0
 FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS = 0.1, 5.0, 10.0
 POLL_SECONDS = 0.05
+NICE = 5  # on a machine that also trains, the training comes first
 
 log = structlog.get_logger()
 
@@ -138,6 +139,7 @@ def serve(settings: Settings) -> int:
         signal.signal(number, lambda *_: stopping.set())
     with _own(settings.state_dir):
         _check_ports(settings)
+        os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
         stack = Stack(settings)
         try:
             return _supervise(stack, stopping)
