@@ -22,7 +22,7 @@ from benchmarks.harness import Goal, Result, compare
 
 ROWS = 360_000
 METRICS, SERIES = 30, 3000
-SERVE = "from pipeline.embedded import serve; from pipeline.settings import load; serve(load())"
+SERVE = "from pipeline.embedded.process import serve; from pipeline.settings import load; serve(load())"
 PEER = """CREATE TABLE peer AS samples ENGINE = MergeTree PARTITION BY toDate(ts) ORDER BY (metric, series, ts)
 SETTINGS fsync_after_insert = 1, fsync_part_directory = 1"""
 

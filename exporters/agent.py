@@ -13,11 +13,11 @@ from exporters.collector import Site
 from exporters.cursors import Cursors
 from exporters.encode import Accepted, accept, prometheus_text
 from exporters.health import Health
-from exporters.otlp_metrics import MetricMessages
-from exporters.otlp_send import Sender
 from exporters.pages import Board, PageServer, metrics_page
 from exporters.passes import Judge, Outcome, Passes, Runner
 from exporters.registry import COLLECTORS, Entry
+from exporters.sending.metrics import MetricMessages
+from exporters.sending.sender import Sender
 from exporters.sources import procfs
 from exporters.training import RingPoller
 from pipeline.catalog.events import AGENT_STARTED, COLLECTOR_FAILED, EventKind

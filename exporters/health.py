@@ -10,7 +10,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.resources import Resource
 
-from exporters.otlp_send import SenderStats
+from exporters.sending.sender import SenderStats
 
 _Observed = Callable[[CallbackOptions], Iterable[Observation]]
 

@@ -86,7 +86,7 @@ def store(settings: Settings) -> None:
     \b
     Example:  surefoot store
     """
-    from pipeline.embedded import serve
+    from pipeline.embedded.process import serve
 
     serve(settings)
 
@@ -114,7 +114,7 @@ def ingest(settings: Settings) -> None:
     \b
     Example:  surefoot ingest
     """
-    from pipeline.receivers import serve
+    from pipeline.ingest.receivers import serve
 
     serve(settings)
 

@@ -27,7 +27,7 @@ from pipeline.settings import Settings, StoreSettings
 from pipeline.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
-SERVE = "from pipeline.embedded import serve; from pipeline.settings import load; serve(load())"
+SERVE = "from pipeline.embedded.process import serve; from pipeline.settings import load; serve(load())"
 _numbers = itertools.count(1)
 
 

@@ -12,8 +12,8 @@ from exporters.job.control import Request
 from exporters.job.exits import describe, signal_name
 from exporters.job.ranks import Rank
 from exporters.job.tee import Printed
-from exporters.otlp_send import Sender
-from exporters.otlp_wire import LogLine
+from exporters.sending.sender import Sender
+from exporters.sending.wire import LogLine
 from pipeline.catalog import events
 from pipeline.catalog.events import EventKind
 from pipeline.clock import EPOCH, utcnow

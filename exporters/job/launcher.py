@@ -20,7 +20,7 @@ from exporters.job.policy import Failure, decide
 from exporters.job.surroundings import Search, environment, prepare_rings
 from exporters.job.tee import Printed, Shipper
 from exporters.job.tree import Tree, become_subreaper
-from exporters.otlp_send import Sender
+from exporters.sending.sender import Sender
 from pipeline.catalog.actions import CAPTURE, RESTART_RUN
 from pipeline.clock import monotonic, utcnow
 from pipeline.errors import InputError

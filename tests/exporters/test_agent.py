@@ -25,7 +25,7 @@ from werkzeug import Request, Response
 
 from exporters.agent import Agent, one_pass
 from exporters.collector import Site
-from exporters.otlp_send import Sender
+from exporters.sending.sender import Sender
 from exporters.sources.probes import ThreadProbes, Usage, statvfs
 from pipeline.catalog.metrics import BY_NAME
 from pipeline.settings import AgentSettings, Settings

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from exporters.collector import Reading
 from exporters.encode import accept, prometheus_name, prometheus_text
 from exporters.labels import clean
-from exporters.otlp_metrics import DEVICES, MetricMessages
+from exporters.sending.metrics import DEVICES, MetricMessages
 from pipeline.catalog.metrics import DISK, FAMILIES, MOUNT
 
 AT = datetime(2026, 11, 30, 12, 0, 0, 5, tzinfo=UTC)

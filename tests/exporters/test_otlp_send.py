@@ -16,10 +16,10 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import ScopeMetrics
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from exporters import otlp_wire
-from exporters.otlp_send import MAX_REQUEST, Sender
-from exporters.otlp_verdict import retry_after
-from exporters.outgoing import OVERHEAD, Outgoing, Signal
+from exporters.sending import wire
+from exporters.sending.outgoing import OVERHEAD, Outgoing, Signal
+from exporters.sending.sender import MAX_REQUEST, Sender
+from exporters.sending.verdict import retry_after
 from pipeline.records import AttemptTransition, Event, Live, Record, Step
 
 AT = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)
@@ -108,7 +108,7 @@ def test_a_transition_says_which_table_it_is_of(receiver: Receiver, sender: Send
 
 
 def test_a_request_carries_token_content_type_host_and_service(receiver: Receiver, sender: Sender) -> None:
-    sender.send_logs([otlp_wire.LogLine(AT, "hello", {"run": "r", "rank": 3})])
+    sender.send_logs([wire.LogLine(AT, "hello", {"run": "r", "rank": 3})])
     wait_for(receiver.requests.copy)
     path, headers, body = receiver.requests[0]
     assert (path, headers["Authorization"], headers["Content-Type"]) == ("/v1/logs", "Bearer secret", "application/x-protobuf")
@@ -172,7 +172,7 @@ def test_an_answer_that_is_not_protobuf_does_not_stop_the_sender(receiver: Recei
 
 
 def test_what_is_over_four_mebibytes_is_split_and_arrives_once(receiver: Receiver, sender: Sender) -> None:
-    lines = [otlp_wire.LogLine(AT, f"{n:06}" + "x" * 10_000) for n in range(1000)]
+    lines = [wire.LogLine(AT, f"{n:06}" + "x" * 10_000) for n in range(1000)]
     sender.send_logs(lines)
     wait_for(lambda: sender.stats().sent.get("log") == 1000, 20)
     assert all(len(body) <= MAX_REQUEST for _, _, body in receiver.requests)
@@ -212,7 +212,7 @@ def test_with_ingest_away_memory_and_threads_stay_bounded_and_events_outlive_the
 def test_what_waited_while_ingest_was_away_is_sent_when_it_is_back(receiver: Receiver, sender: Sender) -> None:
     receiver.answers = [Response(b"", 503)] * 3
     sender.send_records([("surefoot.event", EVENT)])
-    sender.send_logs([otlp_wire.LogLine(AT, "waited")])
+    sender.send_logs([wire.LogLine(AT, "waited")])
     wait_for(lambda: sender.stats().sent == {"surefoot.event": 1, "log": 1}, 10)
     assert sender.stats().reachable and not sender.stats().dropped
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from exporters import otlp_wire
+from exporters.sending import wire as otlp_wire
 from exporters.sources.process import Process
 from exporters.sources.ring import TRIES, RingReader, parse_header
 from exporters.sources.ring_records import decode, live

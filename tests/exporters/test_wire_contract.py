@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from exporters import otlp_wire
 from exporters.collector import Site
 from exporters.encode import accept
-from exporters.otlp_metrics import MetricMessages
 from exporters.registry import COLLECTORS
-from pipeline import otlp
+from exporters.sending import wire
+from exporters.sending.metrics import MetricMessages
 from pipeline.catalog.devices import device_id
 from pipeline.clock import utcnow
+from pipeline.otlp import decode as otlp
 from pipeline.records import AttemptTransition, Event, Live, Record, RunTransition, Step
 
 AT = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)
@@ -33,14 +33,14 @@ RECORDS: tuple[tuple[str, Record], ...] = (
 
 @pytest.mark.parametrize(("name", "record"), RECORDS)
 def test_a_record_is_kept_as_it_was_sent(name: str, record: Record) -> None:
-    body = otlp_wire.logs_request(otlp_wire.resource({"host.name": "n"}), [otlp_wire.encode_record(name, record)])
+    body = wire.logs_request(wire.resource({"host.name": "n"}), [wire.encode_record(name, record)])
     read = otlp.decode(otlp.Signal.LOGS, otlp.ContentType.PROTOBUF, body, AT + timedelta(seconds=1))
     assert (read.rejected, read.records) == (0, {type(record): [record]}), read.message()
 
 
 def test_a_log_line_is_kept_as_a_row_of_logs() -> None:
-    line = otlp_wire.LogLine(AT, "step 1", {"run": "r", "attempt": "r-1", "rank": 3, "stream": "stdout"})
-    body = otlp_wire.logs_request(otlp_wire.resource({"host.name": "n", "service.name": "surefoot.run"}), [otlp_wire.encode_line(line)])
+    line = wire.LogLine(AT, "step 1", {"run": "r", "attempt": "r-1", "rank": 3, "stream": "stdout"})
+    body = wire.logs_request(wire.resource({"host.name": "n", "service.name": "surefoot.run"}), [wire.encode_line(line)])
     read = otlp.decode(otlp.Signal.LOGS, otlp.ContentType.PROTOBUF, body, AT)
     assert read.rejected == 0 and len(read.rows["logs"]) == 1
 
@@ -49,7 +49,7 @@ def test_every_reading_becomes_one_row_of_its_family_with_all_its_values(site: S
     for entry in COLLECTORS:
         readings = list(entry.make(site).collect(AT))
         accepted, _ = accept(readings)
-        body = otlp_wire.metrics_request(otlp_wire.resource({"host.name": "node1"}), MetricMessages().encode(accepted, AT))
+        body = wire.metrics_request(wire.resource({"host.name": "node1"}), MetricMessages().encode(accepted, AT))
         read = otlp.decode(otlp.Signal.METRICS, otlp.ContentType.PROTOBUF, body, utcnow() if utcnow() > AT else AT)
         assert read.rejected == 0, read.message()
         rows: Mapping[int, Mapping[str, Any]] = {row["device_id"]: row for row in read.rows[f"{entry.family.name}_raw"]}

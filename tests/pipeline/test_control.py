@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.control import BEAT_GAP, MAX_WAIT, Answer, Beats, Board, Control, Question, answer
 from pipeline.errors import InputError, StoreUnavailable
+from pipeline.ingest.control import BEAT_GAP, MAX_WAIT, Answer, Beats, Board, Control, Question, answer
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, issued
 from pipeline.records import ActionTransition, AttemptTransition
 from pipeline.store import Store

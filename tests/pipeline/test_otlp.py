@@ -20,14 +20,14 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_C
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from exporters.otlp_wire import LogLine, encode_line, encode_record, logs_request, resource
-from pipeline import otlp
+from exporters.sending.wire import LogLine, encode_line, encode_record, logs_request, resource
 from pipeline.catalog.devices import device_id
 from pipeline.catalog.metrics import DISK, HOST, MOUNT
-from pipeline.decoded import Decoded
 from pipeline.errors import InputError
-from pipeline.otlp import ContentType, Signal
-from pipeline.otlp_metrics import series_id
+from pipeline.otlp import decode as otlp
+from pipeline.otlp.decode import ContentType, Signal
+from pipeline.otlp.decoded import Decoded
+from pipeline.otlp.metrics import series_id
 from pipeline.records import AttemptTransition, Event, Live, Record, RunTransition, Step
 
 NOW = datetime(2026, 10, 1, 12, 0, 0, 250_000, tzinfo=UTC)

@@ -23,14 +23,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
-from exporters.otlp_send import Sender
-from exporters.otlp_wire import LogLine, encode_line, encode_record, logs_request, resource
+from exporters.sending.sender import Sender
+from exporters.sending.wire import LogLine, encode_line, encode_record, logs_request, resource
 from pipeline.records import ActionTransition, AttemptTransition, Beat, Event, Live, Step
 from pipeline.secrets import store_password
 from pipeline.settings import Settings
 from pipeline.store import Store
 
-SERVE = "from pipeline.receivers import serve; from pipeline.settings import load; serve(load())"
+SERVE = "from pipeline.ingest.receivers import serve; from pipeline.settings import load; serve(load())"
 TOKEN = "the-token-of-this-test"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 CAP = 100_000

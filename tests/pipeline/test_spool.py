@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline import spool as spool_module
 from pipeline.errors import SpoolFull, SurefootError
-from pipeline.frames import ENTRY, MARK, frame_of, frames
-from pipeline.spool import Spool
+from pipeline.ingest import spool as spool_module
+from pipeline.ingest.frames import ENTRY, MARK, frame_of, frames
+from pipeline.ingest.spool import Spool
 
 CAP = 1 << 20
 ROOT = Path(__file__).resolve().parents[2]
@@ -262,7 +262,7 @@ def test_a_frame_is_refused_when_any_bit_of_it_is_wrong() -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from pipeline.spool import Spool
+from pipeline.ingest.spool import Spool
 spool = Spool(Path(sys.argv[1]), 1 << 30)
 for i in range(10**6):
     spool.append(b"%d" % i + b"." * (i % 500), None)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from pipeline.clock import utcnow
-from pipeline.embedded import serve
+from pipeline.embedded.process import serve
 from pipeline.errors import DatabaseOwned, StoreError, StoreUnavailable, StreamFailure
 from pipeline.store import Store
 
@@ -55,7 +55,7 @@ def test_a_folder_that_another_process_opened_past_the_lock_is_refused_too(start
     first = start_store()
     folder = first.settings.state_dir / "store"
     opening = f"Engine(Path({str(folder)!r}), memory_bytes=1 << 29, query_seconds=5)"
-    code = f"from pathlib import Path; from pipeline.engine import Engine; {opening}"
+    code = f"from pathlib import Path; from pipeline.embedded.engine import Engine; {opening}"
     second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert second.returncode == 1
     assert DatabaseOwned.__name__ in second.stderr

@@ -13,23 +13,23 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from prometheus_client.parser import text_string_to_metric_families
 
-from exporters.otlp_wire import encode_record, logs_request, pairs, resource
-from pipeline import writer as writer_module
-from pipeline.arrivals import Arrival, Form, of_beats
-from pipeline.batches import Kept, hurried, patient
+from exporters.sending.wire import encode_record, logs_request, pairs, resource
 from pipeline.clock import to_micros
-from pipeline.decoded import Decoded, Haste
 from pipeline.errors import InputError, SpoolFull, StoreError, StoreUnavailable
-from pipeline.health import Health
-from pipeline.intake import Busy, Intake, read_back
-from pipeline.otlp import Signal
-from pipeline.pacing import HURRY_GAP, SEGMENT_BYTES, SOON_GAP, Pace, Waiting, Work, due
-from pipeline.quarantine import Quarantine
+from pipeline.ingest import writer as writer_module
+from pipeline.ingest.arrivals import Arrival, Form, of_beats
+from pipeline.ingest.batches import Kept, hurried, patient
+from pipeline.ingest.health import Health
+from pipeline.ingest.intake import Busy, Intake, read_back
+from pipeline.ingest.pacing import HURRY_GAP, SEGMENT_BYTES, SOON_GAP, Pace, Waiting, Work, due
+from pipeline.ingest.quarantine import Quarantine
+from pipeline.ingest.seen import Seen, Verdict
+from pipeline.ingest.spool import Spool
+from pipeline.ingest.writer import Writer
+from pipeline.otlp.decode import Signal
+from pipeline.otlp.decoded import Decoded, Haste
 from pipeline.records import Beat, Event, Live, Record, Step
-from pipeline.seen import Seen, Verdict
-from pipeline.spool import Spool
 from pipeline.store import Store
-from pipeline.writer import Writer
 
 PACE = Pace(0.2, 1000)
 NOW = datetime(2026, 10, 1, 12, 0, 0, 250_000, tzinfo=UTC)

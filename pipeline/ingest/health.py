@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from pipeline.clock import Clock, utcnow
-from pipeline.decoded import Decoded
+from pipeline.otlp.decoded import Decoded
 
 
 class Health:

@@ -25,9 +25,9 @@ from pipeline.catalog import metrics as catalog
 from pipeline.catalog.devices import device_id
 from pipeline.catalog.metrics import ColumnType, Family
 from pipeline.clock import from_micros
-from pipeline.decoded import Decoded
 from pipeline.errors import InputError
-from pipeline.otlp_values import FutureTime, micros, texts
+from pipeline.otlp.decoded import Decoded
+from pipeline.otlp.values import FutureTime, micros, texts
 
 NO_VALUE: Final = 1  # flag: the series goes on, but there is no value at this time
 _LARGEST: Final = {ColumnType.U8: 2**8 - 1, ColumnType.U32: 2**32 - 1, ColumnType.U64: 2**64 - 1}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from pipeline.decoded import Haste
+from pipeline.otlp.decoded import Haste
 
 HURRY_GAP: Final = 0.05  # seconds between two inserts of events: an insert costs about 15 ms however small
 SOON_GAP: Final = 0.25  # seconds between two inserts of what ranks are doing

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from pipeline.batches import Batch
 from pipeline.errors import StoreError
+from pipeline.ingest.batches import Batch
 from pipeline.records import Record
 
 CAP_BYTES: Final = 256 << 20

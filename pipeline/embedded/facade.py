@@ -11,9 +11,9 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO
 
-from pipeline import protocol
-from pipeline.engine import RESULT_BYTES, Engine
-from pipeline.protocol import Kind
+from pipeline.embedded import protocol
+from pipeline.embedded.engine import RESULT_BYTES, Engine
+from pipeline.embedded.protocol import Kind
 
 STATEMENT_BYTES = 4 << 20
 BODY_BYTES = 512 << 20

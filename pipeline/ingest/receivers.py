@@ -11,24 +11,24 @@ from typing import Final
 import structlog
 import uvicorn
 
-from pipeline.batches import Kept
 from pipeline.clock import utcnow
-from pipeline.control import Board
-from pipeline.endpoints import Endpoints
 from pipeline.errors import SurefootError
-from pipeline.health import Health
-from pipeline.intake import Intake, batch_of, read_back
-from pipeline.link import Link
-from pipeline.pacing import Pace
-from pipeline.quarantine import Quarantine
+from pipeline.ingest.batches import Kept
+from pipeline.ingest.control import Board
+from pipeline.ingest.endpoints import Endpoints
+from pipeline.ingest.health import Health
+from pipeline.ingest.intake import Intake, batch_of, read_back
+from pipeline.ingest.link import Link
+from pipeline.ingest.pacing import Pace
+from pipeline.ingest.quarantine import Quarantine
+from pipeline.ingest.seen import Seen
+from pipeline.ingest.spool import Spool
+from pipeline.ingest.writer import Writer
 from pipeline.queries.control import Issued
 from pipeline.records import Beat
 from pipeline.secrets import ingest_token
-from pipeline.seen import Seen
 from pipeline.settings import Settings
-from pipeline.spool import Spool
 from pipeline.store import Store
-from pipeline.writer import Writer
 
 BEAT: Final = 2.0  # seconds between ingest's own signs of life
 STOP: Final = 4.0  # seconds in which the spool is emptied when the process ends

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final
 
-from pipeline.decoded import Decoded, Haste, Row
+from pipeline.otlp.decoded import Decoded, Haste, Row
 from pipeline.records import Record, Step
 
 MAX_DAYS: Final = 90  # partitions of one insert: the store refuses more than 100

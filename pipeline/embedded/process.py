@@ -11,10 +11,10 @@ from pathlib import Path
 
 import structlog
 
-from pipeline.engine import Engine
+from pipeline.embedded.engine import Engine
+from pipeline.embedded.facade import Facade
+from pipeline.embedded.server import Server, in_thread
 from pipeline.errors import DatabaseOwned, StoreUnavailable
-from pipeline.facade import Facade
-from pipeline.http_server import Server, in_thread
 from pipeline.migrate import migrate
 from pipeline.secrets import store_password
 from pipeline.settings import Settings

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Final
 
-from pipeline.arrivals import Arrival, Form
-from pipeline.batches import Kept
-from pipeline.decoded import Decoded
 from pipeline.errors import InputError, SpoolFull, SurefootError
-from pipeline.health import Health
-from pipeline.seen import Seen, Verdict
-from pipeline.spool import Spool
+from pipeline.ingest.arrivals import Arrival, Form
+from pipeline.ingest.batches import Kept
+from pipeline.ingest.health import Health
+from pipeline.ingest.seen import Seen, Verdict
+from pipeline.ingest.spool import Spool
+from pipeline.otlp.decoded import Decoded
 
 Wake = Callable[[Decoded, int], None]
 _BEATS: Final = "beats"

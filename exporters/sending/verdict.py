@@ -9,7 +9,7 @@ from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 
-from exporters.outgoing import Signal
+from exporters.sending.outgoing import Signal
 from pipeline.clock import utcnow
 from pipeline.errors import DeliveryError
 

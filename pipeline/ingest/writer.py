@@ -13,17 +13,17 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from pipeline import batches
-from pipeline.batches import INVENTORY, Batch, Kept
 from pipeline.clock import monotonic
-from pipeline.decoded import Decoded, Row
 from pipeline.errors import InputError, QueryTimeout, SpoolFull, StoreError
-from pipeline.health import Health
-from pipeline.pacing import Pace, Waiting, Work, due
-from pipeline.quarantine import Quarantine
+from pipeline.ingest import batches
+from pipeline.ingest.batches import INVENTORY, Batch, Kept
+from pipeline.ingest.health import Health
+from pipeline.ingest.pacing import Pace, Waiting, Work, due
+from pipeline.ingest.quarantine import Quarantine
+from pipeline.ingest.seen import Seen
+from pipeline.ingest.spool import Chunk, Segment, Spool
+from pipeline.otlp.decoded import Decoded, Row
 from pipeline.records import Record
-from pipeline.seen import Seen
-from pipeline.spool import Chunk, Segment, Spool
 
 BACKOFF: Final = (0.1, 0.2, 0.4, 0.8, 1.5)  # seconds between tries; the last one is repeated
 PATIENCE: Final = 120.0  # seconds

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from pipeline.errors import SpoolFull, SurefootError
-from pipeline.frames import ENTRY, MARK, frame_of, frames
+from pipeline.ingest.frames import ENTRY, MARK, frame_of, frames
 
 Item = TypeVar("Item")
 SUFFIX: Final = ".segment"

@@ -11,7 +11,7 @@ from typing import Any
 
 import chdb
 
-from pipeline import protocol
+from pipeline.embedded import protocol
 from pipeline.errors import DatabaseOwned, StoreError
 
 CONCURRENT = 16  # queries at a time; more wait their turn

@@ -17,16 +17,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from pipeline import otlp
-from pipeline.arrivals import Arrival, Form, of_beats
-from pipeline.bodies import Bodies, UnknownEncoding
 from pipeline.clock import Clock, monotonic, utcnow
-from pipeline.control import Ask, Beats, Control, Question
-from pipeline.decoded import Decoded
 from pipeline.errors import InputError, StoreError, SurefootError, TooLarge
-from pipeline.health import Health
-from pipeline.intake import Intake
-from pipeline.otlp import ContentType, Signal
+from pipeline.ingest.arrivals import Arrival, Form, of_beats
+from pipeline.ingest.bodies import Bodies, UnknownEncoding
+from pipeline.ingest.control import Ask, Beats, Control, Question
+from pipeline.ingest.health import Health
+from pipeline.ingest.intake import Intake
+from pipeline.otlp import decode as otlp
+from pipeline.otlp.decode import ContentType, Signal
+from pipeline.otlp.decoded import Decoded
 from pipeline.records import Beat
 
 BATCH_HEADER: Final = "x-surefoot-batch"  # a sender's id of a request, the same on each try

@@ -18,10 +18,10 @@ from tenacity import RetryCallState, RetryError, Retrying, retry_if_exception
 from tenacity.wait import wait_exponential_jitter
 from urllib3.exceptions import HTTPError
 
-from exporters import otlp_wire
-from exporters.otlp_verdict import explain, partial, retry_after
-from exporters.otlp_wire import LogLine
-from exporters.outgoing import Item, Outgoing, Signal
+from exporters.sending import wire as otlp_wire
+from exporters.sending.outgoing import Item, Outgoing, Signal
+from exporters.sending.verdict import explain, partial, retry_after
+from exporters.sending.wire import LogLine
 from pipeline.clock import monotonic
 from pipeline.errors import DeliveryError
 from pipeline.records import Record

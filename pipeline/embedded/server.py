@@ -11,9 +11,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import structlog
 
-from pipeline import coding, protocol
+from pipeline.embedded import coding, protocol
+from pipeline.embedded.facade import BODY_BYTES, Answer, Facade, Request
 from pipeline.errors import InputError, StoreError, TooLarge
-from pipeline.facade import BODY_BYTES, Answer, Facade, Request
 
 log = structlog.get_logger()
 

@@ -12,9 +12,9 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from pipeline.catalog import events
 from pipeline.catalog.layers import Layer, Phase, Severity
 from pipeline.clock import to_micros
-from pipeline.decoded import Decoded, Row
 from pipeline.errors import InputError
-from pipeline.otlp_values import FutureTime, check_not_ahead, plain, text, texts, time
+from pipeline.otlp.decoded import Decoded, Row
+from pipeline.otlp.values import FutureTime, check_not_ahead, plain, text, texts, time
 from pipeline.records import REMOTE, Record
 
 TABLE: Final = "table"  # the attribute by which a transition names its table

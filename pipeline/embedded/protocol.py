@@ -1,6 +1,6 @@
 """ClickHouse's HTTP protocol as data and pure functions: which settings pass, what kind of statement it is, how an error is told.
 
-`pipeline/embedded.py` is the process that speaks it, `pipeline/engine.py` what answers.
+`pipeline/embedded/process.py` is the process that speaks it, `pipeline/embedded/engine.py` what answers.
 """
 
 import re

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from pipeline import otlp
 from pipeline.clock import from_micros, to_micros
-from pipeline.decoded import Decoded
 from pipeline.errors import InputError
+from pipeline.otlp import decode as otlp
+from pipeline.otlp.decoded import Decoded
 from pipeline.records import Beat
 
 

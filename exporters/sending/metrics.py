@@ -8,7 +8,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_C
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric as MetricMessage
 
 from exporters.encode import Accepted
-from exporters.otlp_wire import pairs
+from exporters.sending.wire import pairs
 from pipeline.catalog.metrics import Kind, Metric
 from pipeline.clock import to_micros
 

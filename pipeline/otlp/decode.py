@@ -18,9 +18,9 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest, ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
 
-from pipeline import otlp_logs, otlp_metrics
-from pipeline.decoded import Decoded
 from pipeline.errors import InputError
+from pipeline.otlp import logs, metrics
+from pipeline.otlp.decoded import Decoded
 
 _HEX_IDS: Final = frozenset({"traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id"})
 _BAD_JSON: Final = (
@@ -136,7 +136,7 @@ def _traces(request: Any, _: datetime) -> Decoded:
 
 
 _DECODERS: Final[dict[Signal, Callable[[Any, datetime], Decoded]]] = {
-    Signal.METRICS: otlp_metrics.decode,
-    Signal.LOGS: otlp_logs.decode,
+    Signal.METRICS: metrics.decode,
+    Signal.LOGS: logs.decode,
     Signal.TRACES: _traces,
 }

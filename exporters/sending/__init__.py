@@ -1,0 +1,1 @@
+"""The way out of a node: records, lines and readings as OTLP over HTTP, bounded, off the caller's thread."""

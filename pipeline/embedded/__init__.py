@@ -1,0 +1,1 @@
+"""ClickHouse in one process (chDB) behind ClickHouse's own HTTP protocol."""

@@ -1,0 +1,1 @@
+"""The receiver: takes telemetry in, keeps it on disk before it is acknowledged, stores it once; answers launchers."""
