@@ -25,7 +25,7 @@ _STEP = alt.X(
 def goodput(slices: Sequence[Slice], width: int, since: datetime, until: datetime) -> Drawn:
     """Where the GPU time went between `since` and `until`, by slices of `width` seconds, as shares; the blue part is goodput."""
     span = timedelta(seconds=width)
-    hour = alt.Scale(type="utc", domain=[_minute(since), _minute(until)])
+    hour = alt.Scale(type="utc", domain=[_minute(since), _minute(until + timedelta(minutes=1))])  # never empty, however young the run
     rows = [{"at": at, "end": at + span, "group": g, "low": low, "high": high, "gpu_seconds": v} for at, g, low, high, v in _shares(slices)]
     return (
         alt.Chart(pa.Table.from_pylist(rows))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dashboard import palette, words
 from dashboard.markup import Child, Html, div, el, join, link, show, span
 from dashboard.read import Sheet
+from pipeline import loss
 from pipeline.catalog.layers import Category
 from pipeline.records import IncidentTransition
 
@@ -145,6 +146,11 @@ def foot(sheet: Sheet) -> Html:
 def losses(spent: Mapping[str, float]) -> dict[str, float]:
     """Of GPU-seconds by category those that incidents took."""
     return {c: s for c, s in spent.items() if palette.CATEGORIES.get(c, ("", ""))[0] == palette.INCIDENT}
+
+
+def loss_sentence(spent: Mapping[str, float]) -> str:
+    """What GPU-seconds by category come to, in one sentence."""
+    return loss.loss_sentence({c: round(spent[c] * 1e6) for c in Category if c in spent})
 
 
 def goodput(spent: Mapping[str, float]) -> float | None:

@@ -1,10 +1,7 @@
 """Numbers and times in the words that a tired person reads at once. Percent exists only here."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from math import floor, isfinite
-
-from pipeline.catalog.layers import Category
 
 NO_DATA = "no data"
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
@@ -87,17 +84,6 @@ def gpu_time(gpu_seconds: float | None) -> str:
 def category(name: str) -> str:
     """`load checkpoint` for `load_checkpoint`."""
     return name.replace("_", " ")
-
-
-def loss_sentence(spent: Mapping[str, float]) -> str:
-    """`lost 41 GPU-s: 3 detect, 9 restart, 29 lost progress`, in the order of the catalogue; whole parts in one unit."""
-    total = sum(spent.values())
-    if total <= 0:
-        return "nothing lost so far"
-    unit = _HOUR if total >= _GPU_HOURS_FROM else 1.0
-    digits = 1 if total / unit < 100 else 0
-    parts = [f"{spent[c] / unit:,.{digits}f} {category(c)}" for c in Category if spent.get(c, 0) > 0]
-    return f"lost {total / unit:,.{digits}f} {'GPU-h' if unit == _HOUR else 'GPU-s'}: {', '.join(parts)}"
 
 
 def where(node: str, rank: int | None, device: str = "") -> str:

@@ -1,6 +1,6 @@
 """Figures from the ledger and from incidents. Pure. A ratio is a sum over a sum; of nothing there is no figure, but None."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
@@ -11,7 +11,6 @@ from pipeline.clock import to_micros
 from pipeline.records import LedgerEntry
 
 INCIDENT_PARTS = (Category.DETECT, Category.LOCATE, Category.ACT, Category.RESTART, Category.LOST_PROGRESS)
-_HOURS_FROM = 10_000  # GPU-seconds from which a sentence speaks of GPU-hours
 
 
 def spent(entries: Iterable[LedgerEntry], start: datetime | None = None, end: datetime | None = None) -> dict[Category, int]:
@@ -40,37 +39,6 @@ def incident_costs(entries: Iterable[LedgerEntry]) -> dict[str, dict[Category, i
             parts = costs.setdefault(entry.incident, dict.fromkeys(INCIDENT_PARTS, 0))
             parts[Category(entry.category)] += to_micros(entry.ended_at) - to_micros(entry.started_at)
     return costs
-
-
-def loss_sentence(cost: Mapping[Category, int]) -> str:
-    """What GPU-microseconds by category come to, in one sentence whose parts add up to its total.
-
-    >>> loss_sentence({Category.DETECT: 3_000_000, Category.RESTART: 9_000_000, Category.LOST_PROGRESS: 29_000_000})
-    'lost 41 GPU-s: 3 detect, 9 restart, 29 lost progress'
-    """
-    total = sum(cost.values())
-    hours = total >= _HOURS_FROM * 1_000_000
-    unit = 360_000_000 if hours else 1_000_000  # a tenth of an hour, or a second
-    if total * 2 < unit:
-        return "lost less than 1 GPU-s" if total else "lost nothing"
-    whole = (total * 2 + unit) // (2 * unit)
-    shares = _largest_remainder([cost[c] for c in cost], whole)
-    parts = [f"{_number(n, hours=hours)} {category.value.replace('_', ' ')}" for category, n in zip(cost, shares, strict=True) if n]
-    return f"lost {_number(whole, hours=hours)} GPU-{'h' if hours else 's'}: {', '.join(parts)}"
-
-
-def _number(units: int, *, hours: bool) -> str:
-    return f"{units // 10}.{units % 10}" if hours else str(units)
-
-
-def _largest_remainder(values: Sequence[int], whole: int) -> list[int]:
-    """`whole` divided in proportion to `values`: each share cut, what is left to the largest fractions, earlier ones first."""
-    total = sum(values)
-    shares = [v * whole // total for v in values]
-    order = sorted(range(len(values)), key=lambda n: (-(values[n] * whole % total), n))
-    for n in order[: whole - sum(shares)]:
-        shares[n] += 1
-    return shares
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,11 @@ from pipeline.errors import SurefootError
 from pipeline.settings import Settings, load, pass_on
 from surefoot import __version__, parent
 
-CHATTY = ("apscheduler", "clickhouse_connect", "urllib3")  # libraries that log what we report ourselves, once
+CHATTY = {  # what these log below this level we report ourselves, once
+    "apscheduler.scheduler": logging.ERROR,
+    "clickhouse_connect": logging.CRITICAL,
+    "urllib3": logging.ERROR,
+}
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
@@ -51,8 +55,8 @@ def cli(ctx: click.Context, config: Path | None, log_level: str, parent_pid: int
 
 def _log_to_stderr(level: str) -> None:
     """Lines for a person on a terminal, logfmt in a file."""
-    for name in CHATTY:
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    for name, lowest in CHATTY.items():
+        logging.getLogger(name).setLevel(lowest)
     shared: list[structlog.typing.Processor] = [structlog.contextvars.merge_contextvars, structlog.processors.add_log_level]
     shared += [structlog.processors.TimeStamper(fmt="iso", utc=True), structlog.processors.format_exc_info]
     logfmt = structlog.processors.LogfmtRenderer(key_order=["timestamp", "level", "event"])

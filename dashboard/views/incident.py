@@ -205,7 +205,7 @@ def _cost(cost: Sequence[Spent], i: IncidentTransition) -> None:
         later = "The ledger has not reached it yet; it follows by about a minute." if i.run else "No run was hit."
         show(div("sf-box sf-quiet", later))
         return
-    sentence = words.loss_sentence(spent)
+    sentence = parts.loss_sentence(spent)
     show(div("sf-box", div("", el("b", f"{sentence[:1].upper()}{sentence[1:]}.")), parts.gap(), parts.bar(spent)))
 
 

@@ -161,7 +161,7 @@ def _incidents(sheet: Sheet, incidents: Sequence[IncidentTransition], spending: 
     cards = []
     for i in incidents[:5]:
         cost = by_category(spending, i.incident)
-        cards.append(parts.incident_card(i, sheet, words.loss_sentence(cost) if cost else ""))
+        cards.append(parts.incident_card(i, sheet, parts.loss_sentence(cost) if cost else ""))
     show(
         parts.title("Incidents of this run", words.plural(len(incidents), "incident")),
         parts.gap(),

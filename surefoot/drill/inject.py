@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,23 +69,23 @@ class Subject:
             self.process.wait()
 
 
-def command(plan: Plan, out: Path) -> list[str]:
-    """The training command: what a user would type after `surefoot run --`."""
+def command(plan: Plan, out: Path, extra: Sequence[str] = ()) -> list[str]:
+    """The training command, what a user would type after `surefoot run --`; `extra` are further options of the trainer."""
     return [
         *(sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(plan.ranks)),
         *("-m", "surefoot.drill.trainer", "--steps", str(plan.steps), "--step-time", str(plan.step_time)),
-        *("--checkpoint-every", str(plan.checkpoint_every), "--out", str(out)),
+        *("--checkpoint-every", str(plan.checkpoint_every), "--out", str(out), *extra),
     ]
 
 
-def start(plan: Plan, stack: Stack, run: str) -> Subject:
-    """Start the training under the launcher, its output in `train.log` of the run's folder."""
+def start(plan: Plan, stack: Stack, run: str, extra: Sequence[str] = ()) -> Subject:
+    """Start the training under the launcher, its output in `train.log` of the run's folder; `extra` as in `command`."""
     out = stack.folder / run
     (out / "checkpoints").mkdir(parents=True)
     launcher = [sys.executable, "-P", "-m", "surefoot", "--config", str(stack.config), "--parent", str(os.getpid())]
     with (out / "train.log").open("ab") as log:
         process = subprocess.Popen(
-            [*launcher, "run", "--run-id", run, "--checkpoints", str(out / "checkpoints"), "--", *command(plan, out)],
+            [*launcher, "run", "--run-id", run, "--checkpoints", str(out / "checkpoints"), "--", *command(plan, out, extra)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

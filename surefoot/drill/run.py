@@ -13,10 +13,11 @@ from typing import Any
 
 from pipeline.clock import utcnow
 from pipeline.errors import SettingsError
+from pipeline.loss import loss_sentence
 from pipeline.queries.incident_actions import incident_actions
 from pipeline.queries.run_attempts import run_attempts
 from pipeline.store import Store
-from slo.figures import goodput, incident_costs, loss_sentence, spent
+from slo.figures import goodput, incident_costs, spent
 from slo.ledger_now import compute_run
 from surefoot.drill import inject as subjects
 from surefoot.drill import stack as stacks
@@ -121,7 +122,7 @@ def _judge(result: Result, *, resolved: bool, finished: bool) -> None:
         wrong.append("the training did not finish with exit code 0")
     if not resolved:
         wrong.append("the incident was not resolved, or its pages were not sent")
-    if result.incident and [p.split()[0] for p in result.pages] != ["trigger", "resolve"]:
+    if result.incident and sorted(p.split()[0] for p in result.pages if not p.startswith("acknowledge ")) != ["resolve", "trigger"]:
         wrong.append(f"pages were {result.pages}, not one trigger and one resolve")
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import nn
 
 from surefoot import StepMonitor
 from surefoot.hook.layout import ENV_CHECKPOINTS
@@ -22,7 +22,7 @@ def folder(out: Path) -> Path:
     return Path(named) if named else out / "checkpoints"
 
 
-def save(root: Path, step: int, model: nn.Module, momentum: list[Tensor], monitor: StepMonitor) -> None:
+def save(root: Path, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, monitor: StepMonitor) -> None:
     """Write the checkpoint of `step`; every rank calls it. A name without `.partial` is durable, marked or not."""
     final = root / f"step-{step}"
     partial = root / f"step-{step}.partial"
@@ -33,7 +33,7 @@ def save(root: Path, step: int, model: nn.Module, momentum: list[Tensor], monito
         partial.mkdir(parents=True)
     _barrier(monitor)
     if rank == 0:
-        _write({"step": step, "model": model.state_dict(), "momentum": momentum}, partial / _MODEL)
+        _write({"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, partial / _MODEL)
     _write({"random": torch.get_rng_state()}, partial / f"rank-{rank}.pt")
     _barrier(monitor)
     if rank == 0:
@@ -42,12 +42,11 @@ def save(root: Path, step: int, model: nn.Module, momentum: list[Tensor], monito
         _prune(root)
 
 
-def load(source: str, model: nn.Module, momentum: list[Tensor], rank: int) -> int:
-    """Set `model`, `momentum` and this rank's random state from the checkpoint in `source`; gives its step."""
+def load(source: str, model: nn.Module, optimizer: torch.optim.Optimizer, rank: int) -> int:
+    """Set `model`, `optimizer` and this rank's random state from the checkpoint in `source`; gives its step."""
     state: dict[str, Any] = torch.load(Path(source) / _MODEL, weights_only=True)
     model.load_state_dict(state["model"])
-    for mine, saved in zip(momentum, state["momentum"], strict=True):
-        mine.copy_(saved)
+    optimizer.load_state_dict(state["optimizer"])
     torch.set_rng_state(torch.load(Path(source) / f"rank-{rank}.pt", weights_only=True)["random"])
     return int(state["step"])
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard import words
+from dashboard import parts, words
 
 NOW = datetime(2026, 11, 30, 14, 3, 22, tzinfo=UTC)
 
@@ -74,12 +74,9 @@ def test_gpu_time_turns_from_seconds_to_hours(seconds: float, said: str) -> None
     assert words.gpu_time(seconds) == said
 
 
-def test_the_loss_sentence_names_each_part_in_the_catalogues_order_and_in_one_unit() -> None:
-    spent = {"lost_progress": 29.0, "detect": 3.0, "restart": 9.0, "act": 0.0}
-    assert words.loss_sentence(spent) == "lost 41.0 GPU-s: 3.0 detect, 9.0 restart, 29.0 lost progress"
-    assert words.loss_sentence({"detect": 3600.0, "restart": 5400.0}) == "lost 2.5 GPU-h: 1.0 detect, 1.5 restart"
-    assert words.loss_sentence({"detect": 11.0, "restart": 304.0}) == "lost 315 GPU-s: 11 detect, 304 restart"
-    assert words.loss_sentence({}) == "nothing lost so far"
+def test_the_loss_sentence_names_each_part_in_the_catalogues_order_and_leaves_out_what_rounds_to_nothing() -> None:
+    spent = {"lost_progress": 29.0, "detect": 3.0, "restart": 9.0, "act": 0.01}
+    assert parts.loss_sentence(spent) == "lost 41 GPU-s: 3 detect, 9 restart, 29 lost progress"
 
 
 def test_a_place_is_named_as_far_as_it_is_known() -> None:

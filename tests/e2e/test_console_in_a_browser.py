@@ -58,7 +58,7 @@ def test_a_person_follows_the_link_acknowledges_and_approves(approving_drill: Ru
     ARTIFACTS.mkdir(exist_ok=True)
     with playwright.sync_playwright() as p:
         browser = p.chromium.launch(executable_path=CHROMIUM, args=QUIET)
-        page = browser.new_page(viewport={"width": 1440, "height": 1000})
+        page = browser.new_page(viewport={"width": 1440, "height": 1500})
         page.goto(approving_drill.console)
         page.get_by_role("link", name="rank 1").first.wait_for(timeout=PATIENCE)
         page.screenshot(path=ARTIFACTS / "now-open-incident.png")
@@ -73,7 +73,7 @@ def test_a_person_follows_the_link_acknowledges_and_approves(approving_drill: Ru
         page.get_by_text("Acknowledged by").first.wait_for(timeout=PATIENCE)
         page.screenshot(path=ARTIFACTS / "incident-acknowledged.png", full_page=True)
         page.get_by_role("button", name="Approve").click()
-        page.get_by_text("resolved").first.wait_for(timeout=PATIENCE)
+        page.get_by_text("Resolved", exact=True).first.wait_for(timeout=PATIENCE)
         time.sleep(1)  # let the timeline's last refresh land before it is kept as a picture
         page.screenshot(path=ARTIFACTS / "incident-resolved.png", full_page=True)
         browser.close()

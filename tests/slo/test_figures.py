@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from pipeline.catalog.layers import Category
 from pipeline.clock import from_micros
+from pipeline.loss import loss_sentence
 from pipeline.records import LedgerEntry
-from slo.figures import INCIDENT_PARTS, Repair, Spread, downtime, goodput, incident_costs, loss_sentence, mttr, spent, work_at_risk
+from slo.figures import INCIDENT_PARTS, Repair, Spread, downtime, goodput, incident_costs, mttr, spent, work_at_risk
 
 T0 = datetime(2026, 11, 30, tzinfo=UTC)
 S = 1_000_000

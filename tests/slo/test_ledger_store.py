@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from pipeline.catalog.events import PHASE, RANK_EXITED
 from pipeline.clock import to_micros
+from pipeline.loss import loss_sentence
 from pipeline.migrate import migrate
 from pipeline.queries.ledger_written import ledger_written
 from pipeline.queries.run_spending import run_spending
@@ -18,7 +19,7 @@ from pipeline.records import AttemptTransition, Event, IncidentTransition, Ledge
 from pipeline.settings import Settings
 from pipeline.store import Store
 from slo import jobs
-from slo.figures import incident_costs, loss_sentence
+from slo.figures import incident_costs
 from slo.ledger_job import LATE, LedgerJob
 from slo.ledger_now import compute_run
 from slo.pace import pace
