@@ -4,15 +4,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from alerts.snapshot import STATES, AttemptLook, LauncherLook, RunLook
+from alerts.snapshot import AttemptLook, LauncherLook, RunLook
 from pipeline.records import AttemptTransition
 
 
 def attempts_of(transitions: Iterable[AttemptTransition]) -> tuple[AttemptLook, ...]:
-    """The attempts of one run, by launch. The state is the furthest reached: leader and launcher write by different clocks."""
+    """The attempts of one run, by launch. The state is the furthest reached: leader and launcher write by different clocks.
+
+    A state that is not ours (a newer launcher's) says nothing here: one row must never stop the leader.
+    """
     by_name: dict[str, list[AttemptTransition]] = {}
     for t in transitions:
-        by_name.setdefault(t.attempt, []).append(t)
+        if t.new_state in AttemptTransition.states:
+            by_name.setdefault(t.attempt, []).append(t)
     return tuple(sorted((_attempt(rows) for rows in by_name.values()), key=lambda a: a.launch))
 
 
@@ -20,7 +24,7 @@ def _attempt(rows: Sequence[AttemptTransition]) -> AttemptLook:
     first: dict[str, datetime] = {}
     for t in rows:
         first[t.new_state] = min(t.at, first.get(t.new_state, t.at))
-    last = max(rows, key=lambda t: (STATES.index(t.new_state), t.at))
+    last = max(rows, key=lambda t: (t.states.index(t.new_state), t.at))
     return AttemptLook(
         run=last.run,
         attempt=last.attempt,

@@ -10,7 +10,6 @@ from datetime import datetime
 from pipeline.settings import DetectSettings
 
 FRESH = 2.5  # seconds: a rank whose last look is older than this is not judged
-STATES = ("issued", "starting", "running", "stopping", "ended")  # of an attempt; it never goes back
 GONE = frozenset("XZ")  # process states of a rank that is no more
 STOPPED = frozenset("Tt")  # stopped by a signal, or by a debugger
 

@@ -26,12 +26,13 @@ def goodput(slices: Sequence[Slice], width: int, since: datetime, until: datetim
     """Where the GPU time went between `since` and `until`, by slices of `width` seconds, as shares; the blue part is goodput."""
     span = timedelta(seconds=width)
     hour = alt.Scale(type="utc", domain=[_minute(since), _minute(until + timedelta(minutes=1))])  # never empty, however young the run
+    clock = "%H:%M" if until - since > timedelta(minutes=10) else "%H:%M:%S"
     rows = [{"at": at, "end": at + span, "group": g, "low": low, "high": high, "gpu_seconds": v} for at, g, low, high, v in _shares(slices)]
     return (
         alt.Chart(pa.Table.from_pylist(rows))
         .mark_rect(stroke=None, clip=True)
         .encode(
-            x=alt.X("at:T", title=None, scale=hour, axis=alt.Axis(format="%H:%M", grid=False, tickCount=8)),
+            x=alt.X("at:T", title=None, scale=hour, axis=alt.Axis(format=clock, grid=False, tickCount=8)),
             x2="end:T",
             y=alt.Y("low:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])),
             y2="high:Q",

@@ -183,9 +183,10 @@ class Transition(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTransition(Transition):
-    """States: started, finished, failed. Written by the launcher."""
+    """Written by the launcher."""
 
     table: ClassVar[str] = "runs"
+    states: ClassVar[tuple[str, ...]] = ("started", "finished", "failed")
     run: str
     node: str
     command: str = ""
@@ -196,9 +197,10 @@ class RunTransition(Transition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptTransition(Transition):
-    """States: issued (by the leader), starting, running, stopping, ended (by the launcher)."""
+    """Issued by the leader, the rest written by the launcher. An attempt goes through its states in their order, never back."""
 
     table: ClassVar[str] = "attempts"
+    states: ClassVar[tuple[str, ...]] = ("issued", "starting", "running", "stopping", "ended")
     run: str
     attempt: str
     launch: int

@@ -22,7 +22,7 @@ def frame(
     ranks: int,
     now: datetime,
 ) -> Frame:
-    """The frame of the run whose transitions these are, oldest first; `run` must not be empty.
+    """The frame of the run whose transitions these are, those of `run` and `incidents` oldest first; `run` must not be empty.
 
     A run counts as at least one rank wide. What lies before its start or after its end is pulled to there.
     """

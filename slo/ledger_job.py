@@ -72,8 +72,20 @@ class LedgerJob:
             self._away = False
 
     def run_pass(self) -> int:
-        """Bring the ledger of every run that is not closed up to now; gives the number of pieces written. Raises StoreError."""
-        return sum(self._update(run) for run in ledger_pending(self._store, _CLOSED))
+        """Bring the ledger of every run that is not closed up to now; gives the number of pieces written.
+
+        A run whose ledger cannot be computed is logged, and left for the next pass: it must not keep the others waiting.
+        Raises StoreUnavailable where the store is away.
+        """
+        written = 0
+        for run in ledger_pending(self._store, _CLOSED):
+            try:
+                written += self._update(run)
+            except StoreError as e:
+                if not e.permanent:
+                    raise
+                log.error("ledger_of_run_fails", run=run, error=str(e))
+        return written
 
     def _update(self, run: str) -> int:
         now = self._clock()
@@ -88,7 +100,7 @@ class LedgerJob:
         for key in changed:
             self._write(frame, key, plan.get(key), fresh.get(key, _GONE))
         if frame.ended and not changed and now > from_micros(frame.end) + LATE:
-            self._mark(f"{_CLOSED}{run}", "closed", f"{_CLOSED}{run}")
+            self._mark(f"{_CLOSED}{run}", "closed", f"{_CLOSED}{run}:{frame.end}")
             del self._known[run], self._generations[run]
         return len(changed)
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pipeline.clock import from_micros, to_micros
-from pipeline.queries.attempt_history import attempt_history
 from pipeline.queries.attempt_phases import PhaseTimes, attempt_phases
 from pipeline.queries.attempt_signs import Signs, attempt_signs
 from pipeline.queries.attempt_steps import StepTimes, attempt_steps
+from pipeline.queries.attempts_of_runs import attempts_of_runs
 from pipeline.queries.run_exits import run_exits
 from pipeline.queries.run_first_steps import run_first_steps
 from pipeline.queries.run_incidents import run_incidents
@@ -43,7 +43,7 @@ def read_frame(store: Store, run: str, now: datetime) -> Frame | None:
     if not transitions:
         return None
     ranks, steps, exits = run_world(store, run), run_first_steps(store, run, now), run_exits(store, run)
-    return frames.frame(transitions, attempt_history(store, run), run_incidents(store, run), steps, exits, ranks, now)
+    return frames.frame(transitions, attempts_of_runs(store, [run]), run_incidents(store, run), steps, exits, ranks, now)
 
 
 def read_pace(store: Store, run: str, until: datetime) -> Pace | None:

@@ -1,5 +1,6 @@
 """One POST, with every way it can go wrong mapped to DeliveryError."""
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -22,7 +23,7 @@ def post(url: str, body: bytes, headers: Mapping[str, str], now: datetime) -> st
     try:
         with requests.post(url, data=body, headers=dict(headers), timeout=TIMEOUT, allow_redirects=False, stream=True) as response:
             beginning: bytes = next(response.iter_content(ANSWER_BYTES), b"")
-            answer = f"{response.status_code} {beginning.decode('utf-8', 'replace')}".strip()
+            answer = f"{response.status_code} {_gist(beginning)}".strip()
             status, retry_after = response.status_code, response.headers.get("Retry-After")
     except (requests.exceptions.InvalidURL, requests.exceptions.InvalidSchema, requests.exceptions.MissingSchema) as e:
         raise DeliveryError(f"the address cannot be used: {type(e).__name__}", permanent=True) from e
@@ -32,6 +33,16 @@ def post(url: str, body: bytes, headers: Mapping[str, str], now: datetime) -> st
         return answer
     later = status in _TRY_LATER or status >= 500
     raise DeliveryError(answer, permanent=not later, retry_after=_seconds(retry_after, now) if later else None)
+
+
+def _gist(beginning: bytes) -> str:
+    """What an answer says: the `message` of a JSON object, else its text."""
+    text = beginning.decode("utf-8", "replace")
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return text
+    return str(said["message"]) if isinstance(said, dict) and said.get("message") else text
 
 
 def _cause(error: Exception) -> str:

@@ -29,7 +29,7 @@ RANK_STOPPED = Fault(
     Severity.CRITICAL,
     15,
     RESTART_RUN,
-    "A rank's process is stopped by a signal or a debugger while its peers wait",
+    "A rank's process is stopped while its peers wait",
 )
 COLLECTIVE_HANG = Fault(
     "collective_hang",

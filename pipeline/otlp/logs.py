@@ -15,12 +15,16 @@ from pipeline.clock import to_micros
 from pipeline.errors import InputError
 from pipeline.otlp.decoded import Decoded, Row
 from pipeline.otlp.values import FutureTime, check_not_ahead, plain, text, texts, time
-from pipeline.records import REMOTE, Record
+from pipeline.records import REMOTE, AttemptTransition, Record, RunTransition
 
 TABLE: Final = "table"  # the attribute by which a transition names its table
 _WIDE: Final = frozenset({"step", "completed", "tokens", "samples", "overrun"})  # 64-bit columns; the wire has 63 bits
 _SIGNED: Final = frozenset({"exit_code"})
-_DURATIONS: Final = frozenset({*Phase, "duration", "cpu_seconds", "flops"})
+_HIGHEST: Final[Mapping[str, float]] = {  # of what cannot be below 0; a duration beyond it (31 years) was measured in another unit
+    **dict.fromkeys((*Phase, "duration"), 1e9),
+    "cpu_seconds": 1e13,
+    "flops": math.inf,
+}
 _WORDS: Final[Mapping[str, frozenset[str]]] = {
     "layer": frozenset(Layer),
     "severity": frozenset(Severity),
@@ -64,6 +68,8 @@ def _record(log: LogRecord, now: datetime) -> Record:
 
 def _checked(record: Record, now: datetime) -> Record:
     """The record as it is kept; raises InputError where a value is none that its column may hold."""
+    if isinstance(record, (RunTransition, AttemptTransition)) and record.new_state not in record.states:
+        raise InputError(f"new_state={record.new_state!r} is none of {', '.join(record.states)}")
     changes: dict[str, Any] = {}
     for f in fields(record):
         value = getattr(record, f.name)
@@ -74,8 +80,8 @@ def _checked(record: Record, now: datetime) -> Record:
         elif type(value) is float:
             if not math.isfinite(value):
                 changes[f.name] = None  # every float that may be sent is optional
-            elif value < 0 and f.name in _DURATIONS:
-                raise InputError(f"{f.name}={value} is below 0")
+            elif f.name in _HIGHEST and not 0 <= value <= _HIGHEST[f.name]:
+                raise InputError(f"{f.name}={value} is beyond its valid range")
         elif f.name in _WORDS and value not in _WORDS[f.name]:
             raise InputError(f"{f.name}={value!r} is not in the catalogue")
         elif f.name == "node" and value != value.lower():

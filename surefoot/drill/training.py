@@ -24,7 +24,7 @@ from surefoot.hook import environment
 
 FEATURES, HIDDEN, CLASSES, BATCH = 64, 256, 10, 32
 LEARNING_RATE, MOMENTUM = 0.05, 0.9
-LATE, LATE_SHARE = 0.01, 0.05  # how late one rank is to the all-reduce, in turn: seconds, and at most this share of a paced step
+LATE, LATE_SHARE = 0.01, 0.05  # how late a rank comes to the all-reduce: seconds, and at most this share of a paced step
 
 
 @dataclass(slots=True)
@@ -38,7 +38,6 @@ class Job:
     teacher: Tensor
     rank: int
     next_step: int = 0
-    busy: float = 0.0  # seconds of the last step, less its sleep
 
     @property
     def bare(self) -> nn.Module:
@@ -52,9 +51,8 @@ def begin(plan: Plan, monitor: StepMonitor) -> Job:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     torch.manual_seed(plan.seed)
-    model = DistributedDataParallel(
-        nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.Tanh(), nn.Dropout(0.1), nn.Linear(HIDDEN, CLASSES)),
-    )
+    net = nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.Tanh(), nn.Dropout(0.1), nn.Linear(HIDDEN, CLASSES))
+    model = DistributedDataParallel(net)
     teacher = torch.randn(FEATURES, CLASSES)
     rank = dist.get_rank()
     torch.manual_seed(plan.seed * 1000 + rank)  # dropout differs by rank
@@ -88,10 +86,9 @@ def step(job: Job, number: int) -> float:
             features, labels = _batch(job, number, job.rank)
         with monitor.phase("forward"):
             loss = nn.functional.cross_entropy(job.model(features), labels)
-            slept = max(0.0, job.plan.step_time - job.busy) if job.busy else 0.0
-            time.sleep(slept)
+            _pace(job, number, began)
         with monitor.phase("backward"):
-            loss.backward()
+            torch.autograd.backward(loss)
             norm = nn.utils.get_total_norm(p.grad for p in job.model.parameters() if p.grad is not None)
             _be_late(job, number)
         with monitor.collective("all_reduce"):
@@ -101,18 +98,29 @@ def step(job: Job, number: int) -> float:
         with monitor.phase("optimizer"):
             job.optimizer.step()
             job.optimizer.zero_grad()
-        current.loss, current.grad_norm = mean, _ = figures.tolist()
+        current.loss = mean = figures[0].item()
+        current.grad_norm = figures[1].item()
         current.samples = BATCH
         current.flops = 6.0 * BATCH * sum(p.numel() for p in job.model.parameters())
-    job.busy = time.perf_counter() - began - slept
     return mean
+
+
+def _pace(job: Job, number: int, began: float) -> None:
+    """Sleep off what is left of the plan's step time, but in an attempt's first step. From the step's own begin, which
+    is the ranks' common one, so that none gets into the habit of waiting for another."""
+    if number > job.next_step:
+        time.sleep(max(0.0, began + job.plan.step_time - _lateness(job) - time.perf_counter()))
 
 
 def _be_late(job: Job, number: int) -> None:
     """In a paced training one rank, each in its turn, comes late to the all-reduce, as one always does in a large
     run: the others wait in it, and a drill can hit one there."""
     if number % dist.get_world_size() == job.rank:
-        time.sleep(min(LATE, job.plan.step_time * LATE_SHARE))
+        time.sleep(_lateness(job))
+
+
+def _lateness(job: Job) -> float:
+    return min(LATE, job.plan.step_time * LATE_SHARE)
 
 
 def _batch(job: Job, number: int, rank: int) -> tuple[Tensor, Tensor]:

@@ -61,7 +61,7 @@ class Watch:
         where = f"{i.layer}, node {i.node}, rank {i.rank}"
         self._tell("detected", i.detected_at, i.title)
         self._tell("located", i.located_at, where)
-        self._tell("acted", i.acted_at, f"next attempt {i.next_attempt}")
+        self._tell("acted", i.acted_at, i.reason)
         self._tell("restarted", i.recovered_at, "first step completed by the new attempt")
         self._tell("caught up", i.caught_up_at, "back at the step before the fault")
         self._tell("resolved", i.resolved_at, "")

@@ -134,7 +134,8 @@ def test_one_bad_record_does_not_cost_its_neighbours() -> None:
         ("rank", -1, "rank=-1 is beyond its valid range"),
         ("rank", 2**32, "rank=4294967296 is beyond its valid range"),
         ("step", -1, "step=-1 is beyond its valid range"),
-        ("forward", -0.5, "forward=-0.5 is below 0"),
+        ("forward", -0.5, "forward=-0.5 is beyond its valid range"),
+        ("forward", 2.5e9, "forward=2500000000.0 is beyond its valid range"),  # nanoseconds
         ("run", 5, "run must be str, not int"),
         ("loss", "low", "loss must be float, not str"),
         ("surprise", 1, "unknown attribute 'surprise'"),
@@ -152,6 +153,14 @@ def test_words_that_the_catalogue_does_not_know_are_refused(name: str, value: st
     given = {k: v for k, v in EVENT.attributes().items() if k != "attrs"} | {name: value}
     decoded = otlp.decode(Signal.LOGS, PB, record_of("surefoot.event", given), NOW)
     assert f"{name}='{value}' is not in the catalogue" in decoded.message()
+
+
+@pytest.mark.parametrize("record", [RUN, ATTEMPT])
+def test_a_state_that_runs_and_attempts_do_not_have_is_refused(record: Record) -> None:
+    given = {**record.attributes(), "table": record.table, "new_state": "paused"}
+    decoded = otlp.decode(Signal.LOGS, PB, record_of("surefoot.transition", given), NOW)
+    assert (decoded.records, decoded.rejected) == ({}, 1)
+    assert "new_state='paused' is none of " in decoded.message()
 
 
 def test_only_transitions_of_runs_and_attempts_may_be_written_from_outside() -> None:
