@@ -5,8 +5,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
+from typing import IO
 
 from pipeline.errors import SurefootError
+
+_LOOK = 0.1  # seconds between two looks at the lock
 
 
 class TermUnreadable(SurefootError):
@@ -14,12 +18,24 @@ class TermUnreadable(SurefootError):
 
 
 @contextmanager
-def lead(state_dir: Path) -> Iterator[int]:
-    """Wait until this process leads, and give its term. Leadership ends with the block, or with the process, however it ends."""
+def lead(state_dir: Path, stopping: Event) -> Iterator[int | None]:
+    """Wait until this process leads, and give its term; None where it is to stop first.
+
+    Leadership ends with the block, or with the process, however it ends.
+    """
     state_dir.mkdir(parents=True, exist_ok=True)
     with (state_dir / "leader.lock").open("a", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield _next_term(state_dir / "leader.term")
+        while not (mine := _taken(lock)) and not stopping.wait(_LOOK):  # to block in flock would be deaf to SIGTERM
+            pass
+        yield _next_term(state_dir / "leader.term") if mine else None
+
+
+def _taken(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _next_term(path: Path) -> int:

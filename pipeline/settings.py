@@ -25,6 +25,7 @@ from surefoot.hook import layout
 PREFIX = "SUREFOOT_"
 CONFIG = "SUREFOOT_CONFIG"
 NOT_SETTINGS = frozenset({CONFIG, "SUREFOOT_TEST_CLICKHOUSE_URL", *layout.ENVIRONMENT})
+HOLD_SECRETS = ("clickhouse_url", "store", "ingest", "receivers")  # groups of settings with passwords, tokens and keys in them
 
 
 class Part(BaseModel):
@@ -208,6 +209,12 @@ def load(path: Path | None = None) -> Settings:
 def pass_on(path: Path) -> None:
     """Name the settings file to the processes that this one starts, and to itself."""
     os.environ[CONFIG] = str(path.absolute())
+
+
+def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    """`environ` for a process that is not ours: without the variables that may hold a password, a token or a key."""
+    ours = {PREFIX + name.upper() for name in HOLD_SECRETS}
+    return {name: value for name, value in environ.items() if name.upper().split("__")[0] not in ours}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -3,15 +3,19 @@
 from collections.abc import Sequence
 
 from pipeline.catalog.faults import BY_NAME as FAULTS
+from pipeline.catalog.faults import RESTART_LOOP
 from pipeline.catalog.layers import Category
 from slo.history import Attempt, Frame, Outage
 from slo.spans import Span, paint, subtract
 
 
 def halts(fault: str) -> bool:
-    """False for faults that need no action on the run: it goes on meanwhile, and loses nothing by them."""
+    """False for faults that need no action on the run: it goes on meanwhile, and loses nothing by them.
+
+    A restart loop is what a failure becomes that no action could help: the run stood still all the same.
+    """
     known = FAULTS.get(fault)
-    return known is None or known.first_action is not None
+    return known is None or known is RESTART_LOOP or known.first_action is not None
 
 
 def base_name(frame: Frame, attempt: str) -> str:
@@ -27,15 +31,30 @@ def failed(frame: Frame, index: int) -> bool:
 
 
 def all_outages(frame: Frame) -> list[Outage]:
-    """The frame's outages in order of their onset, and one without an id for each failed attempt that no incident explains."""
+    """The frame's outages in order of their onset, and one for each failed attempt that none of them names.
+
+    It bears the id of the incident that goes on through that attempt, else none.
+    """
     found = list(frame.outages)
     explained = {base_name(frame, o.attempt) for o in found}
     for n, attempt in enumerate(frame.attempts):
         if failed(frame, n) and attempt.name not in explained:
             ended = attempt_stop(frame, n)
             exits = [at for (name, _), at in frame.exits.items() if name == attempt.name]
-            found.append(Outage("", attempt.name, min([*exits, ended]), detected=ended, located=ended, acted=ended))
+            found.append(Outage(_going_on(frame, n), attempt.name, min([*exits, ended]), detected=ended, located=ended, acted=ended))
     return sorted(found, key=lambda o: (o.onset, o.incident))
+
+
+def _going_on(frame: Frame, index: int) -> str:
+    """The incident that attempt `index` was to mend, and did not: it began before, and a later attempt recovered from it, or none has."""
+    names = [a.name for a in frame.attempts]
+    for o in frame.outages:
+        own = base_name(frame, o.attempt)
+        if own in names and o.next_attempt in names and names.index(own) < index:
+            following = names.index(o.next_attempt)
+            if index < following or (index == following and o.recovered is None):
+                return o.incident
+    return ""
 
 
 def attempt_stop(frame: Frame, index: int) -> int:

@@ -20,12 +20,24 @@ CHATTY = {  # what these log below this level we report ourselves, once
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
+EXTRAS = {  # the extra that brings a module which a command may miss
+    "chdb": "embedded",
+    "streamlit": "console",
+    "altair": "console",
+    "torch": "torch",
+}
+
+
 class _Commands(click.Group):
     """Turns every error that Surefoot reports into one line and exit code 2."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
+        except ModuleNotFoundError as e:
+            extra = EXTRAS.get((e.name or "").split(".")[0], "server")
+            click.echo(f"surefoot: this command needs more than the base install: pip install 'surefoot[{extra}]'", err=True)
+            ctx.exit(2)
         except SurefootError as e:
             click.echo(f"surefoot: {e}", err=True)
             ctx.exit(2)
@@ -106,7 +118,7 @@ def migrate(settings: Settings) -> None:
     from pipeline.migrate import migrate as apply
     from pipeline.store import Store
 
-    applied = apply(Store.connect(settings), settings)
+    applied = apply(Store.connect(settings, database="default"), settings)  # ours may not be there yet
     click.echo("\n".join(applied) or "up to date")
 
 

@@ -5,13 +5,13 @@ import threading
 from datetime import UTC
 
 import structlog
-from alerts.leader import lead
 from apscheduler.schedulers.background import BackgroundScheduler
-from pipeline.store import Store
 
 from alerts import jobs as alert_jobs
+from alerts.leader import lead
 from pipeline.errors import StoreUnavailable
 from pipeline.settings import Settings
+from pipeline.store import Store
 from slo import jobs as slo_jobs
 
 RETRY_SECONDS = 0.3
@@ -24,9 +24,9 @@ def serve(settings: Settings) -> None:
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())
-    with lead(settings.state_dir) as term:
-        store = _connect(settings, stopping)
-        if store is None:
+    with lead(settings.state_dir, stopping) as term:
+        store = None if term is None else _connect(settings, stopping)
+        if term is None or store is None:
             return
         scheduler = BackgroundScheduler(timezone=UTC)
         alert_jobs.register(scheduler, settings, store, term)

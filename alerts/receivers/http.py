@@ -21,7 +21,9 @@ def post(url: str, body: bytes, headers: Mapping[str, str], now: datetime) -> st
     of Retry-After, counted from `now`), permanent for any other status but 2xx. Redirects are not followed.
     """
     try:
-        with requests.post(url, data=body, headers=dict(headers), timeout=TIMEOUT, allow_redirects=False, stream=True) as response:
+        with requests.post(
+            url, data=body, headers=dict(headers), auth=_as_given, timeout=TIMEOUT, allow_redirects=False, stream=True
+        ) as response:
             beginning: bytes = next(response.iter_content(ANSWER_BYTES), b"")
             answer = f"{response.status_code} {_gist(beginning)}".strip()
             status, retry_after = response.status_code, response.headers.get("Retry-After")
@@ -33,6 +35,11 @@ def post(url: str, body: bytes, headers: Mapping[str, str], now: datetime) -> st
         return answer
     later = status in _TRY_LATER or status >= 500
     raise DeliveryError(answer, permanent=not later, retry_after=_seconds(retry_after, now) if later else None)
+
+
+def _as_given(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """No log-in but that of the headers: without it requests takes one from ~/.netrc, and puts it in the token's place."""
+    return request
 
 
 def _gist(beginning: bytes) -> str:

@@ -66,7 +66,8 @@ class Attempt:
     @property
     def name(self) -> str:
         """The attempt's id; that of torchrun's inner restart where there was one."""
-        return self.name_of(self.ranks.current[0]) if self.ranks.all else self.start.attempt
+        current = self.ranks.current  # asked once: the log shipper's thread looks too
+        return self.name_of(current[0]) if current else self.start.attempt
 
     def name_of(self, rank: Rank) -> str:
         """The attempt id that `rank` writes its steps under."""
@@ -209,7 +210,7 @@ class Attempt:
 
     def stop(self, *, grace: float, limit: float, turn: Turn) -> Stopped:
         """Ends every process of the attempt; what ranks answer to that is written as our doing."""
-        self.ranks.stopping = True
+        self.ranks.are_stopped()
         pids = {r.place.pid for r in self.ranks.alive}
         return stop(self.scan, pids, grace=grace, limit=limit, turn=turn)
 

@@ -102,8 +102,11 @@ def _alive(place: Place) -> bool:
 
 
 def _start(py_spy: str, place: Place, tree: Tree) -> _Dump | None:
-    output = os.memfd_create("stacks")
     command = [py_spy, "dump", "--nonblocking", "--pid", str(place.pid)]
+    try:
+        output = os.memfd_create("stacks")
+    except OSError:  # no descriptor to be had
+        return None
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, process_group=0)
     except OSError:  # no process to be had: a stop goes on without stacks

@@ -16,12 +16,13 @@ from exporters.sending.sender import Sender
 from exporters.sending.wire import LogLine
 from pipeline.catalog import events
 from pipeline.catalog.events import EventKind
-from pipeline.clock import EPOCH, utcnow
+from pipeline.clock import EPOCH, Clock, utcnow
 from pipeline.records import AttemptTransition, Event, Record, RunTransition
 
 _EVENT: Final = "surefoot.event"
 _TRANSITION: Final = "surefoot.transition"
 _TICK: Final = timedelta(microseconds=1)
+_AHEAD: Final = timedelta(seconds=60)  # ingest keeps no row from further ahead: nothing need be later than that
 
 
 @dataclass(slots=True)
@@ -33,6 +34,7 @@ class Journal:
     node: str
     command: Sequence[str]
     checkpoints: str = ""
+    clock: Clock = utcnow
     _run_state: str = ""
     _states: dict[str, str] = field(default_factory=dict)
     _last: datetime = EPOCH
@@ -177,8 +179,12 @@ class Journal:
         self.sender.send_records([(_TRANSITION, record)])
 
     def _now(self) -> datetime:
-        """The time, but later than the last transition: the state is the last one by `at`, also when the clock was set back."""
-        self._last = max(utcnow(), self._last + _TICK)
+        """The time, but later than the last transition: the state is the last one by `at`, also when the clock was set back.
+
+        Not after a clock that ran far ahead and was put right: transitions that stayed there would all be refused.
+        """
+        now = self.clock()
+        self._last = max(now, self._last + _TICK) if self._last - now <= _AHEAD else now
         return self._last
 
 

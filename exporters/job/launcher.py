@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,8 @@ from exporters.job.journal import Journal
 from exporters.job.launches import attempt_id, check_run, default_run, last_launch, note_launch
 from exporters.job.loop import Loop
 from exporters.job.policy import Failure, decide
+from exporters.job.procfs import Stat
+from exporters.job.stop import stop
 from exporters.job.surroundings import Search, environment, prepare_rings
 from exporters.job.tee import Printed, Shipper
 from exporters.job.tree import Tree, become_subreaper
@@ -88,7 +91,7 @@ class Launcher:
     def main(self) -> int:
         """Runs to the end; gives the exit code."""
         prepare_rings(self.settings.ring_dir)
-        self.launch = last_launch(self.settings.ring_dir, self.run) + 1
+        self.launch = last_launch(self._launches, self.run) + 1
         become_subreaper()
         self._tree = Tree()
         endpoint, token, node = self.settings.ingest.endpoint, _token(self.settings), self.settings.node
@@ -143,7 +146,7 @@ class Launcher:
             return self._not_begun(following, -number, f"ended by {number.name} before attempt {following.issued.attempt} was started")
         issued, request = following.issued, following.request
         self.launch = issued.launch
-        note_launch(self.settings.ring_dir, self.run, issued.launch)
+        note_launch(self._launches, self.run, issued.launch)
         resume = str(search.found or "")
         start = Start(
             issued.attempt,
@@ -301,14 +304,24 @@ class Launcher:
             self._poller.expect_again(request)
         return refusal(request, utcnow(), self._poller.term)
 
+    @property
+    def _launches(self) -> Path:
+        return self.settings.state_dir / "launches"
+
     def _ship(self, printed: list[Printed]) -> None:
         if attempt := self.loop.attempt:
             self._journal.printed(attempt.name, printed, attempt.offset)
 
     def _leave_nothing(self) -> None:
-        """Whatever went wrong here: no process of the command outlives the launcher."""
+        """Whatever went wrong here, in watching too: no process of the command outlives the launcher."""
         if attempt := self.loop.attempt:
-            attempt.stop(grace=0.0, limit=_KILL_LIMIT, turn=self.loop.turn)
+            stop(partial(_left, attempt, self._tree), (), grace=0.0, limit=_KILL_LIMIT, turn=time.sleep)
+
+
+def _left(attempt: Attempt, tree: Tree) -> list[Stat]:
+    """The processes of the attempt that are left, its command waited for where it ended."""
+    _ = attempt.code
+    return tree.processes(attempt.process.pid)
 
 
 def _token(settings: Settings) -> str:

@@ -39,9 +39,13 @@ def last_launch(folder: Path, run: str) -> int:
 
 
 def note_launch(folder: Path, run: str, launch: int) -> None:
-    """Keeps `launch`, so that no attempt id is used twice. A folder that cannot be written costs only that."""
+    """Keeps `launch`, so that no attempt id is used twice. A folder that cannot be written costs only that.
+
+    It must outlive a reboot, which is after all when a run is started again.
+    """
     path = folder / (run + _SUFFIX)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
         fresh.write_text(str(launch), encoding="ascii")
         fresh.replace(path)

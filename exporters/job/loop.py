@@ -80,6 +80,6 @@ class Loop:
             return
         if number in ENDING:
             self.attempt.announce_stop(f"{number.name} to the launcher")
-            self.attempt.ranks.stopping = True  # what they do from now on is our doing
+            self.attempt.ranks.are_stopped()  # what they do from now on is our doing
         if number != signal.SIGINT or not os.isatty(0):  # at a terminal the command got the interrupt as we did
             self.attempt.forward(number)

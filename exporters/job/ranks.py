@@ -58,9 +58,16 @@ class Ranks:
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
         self.all: list[Rank] = []
-        self.stopping = False  # from now on the launcher ends them
+        self._stopping = False
         self._selector = selector
         self._closing: set[int] = set()  # pids that torchrun said it is ending
+        self._before: set[tuple[int, int]] = set()  # (pid, start) of those that had ended before the launcher began to end them
+
+    def are_stopped(self) -> None:
+        """From now on the launcher ends them. A rank that had ended before, and only has not told how, was not ended by it."""
+        if not self._stopping:
+            self._stopping = True
+            self._before = {(r.place.pid, r.place.start) for r in self.all if r.ended_at}
 
     @property
     def current(self) -> list[Rank]:
@@ -143,7 +150,7 @@ class Ranks:
         self._close(rank)
 
     def _stopped_by(self, rank: Rank, code: int | None) -> str:
-        if self.stopping:
+        if self._stopping and (rank.place.pid, rank.place.start) not in self._before:
             return LAUNCHER
         peers = [r for r in self.all if r is not rank and r.place.restarts == rank.place.restarts]
         failed_before = any(r.exit and r.exit.failed for r in peers)

@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 
 from exporters.job.checkpoints import newest_verified
-from pipeline.settings import Settings
+from pipeline.settings import Settings, without_secrets
 from surefoot.hook import layout
 
 _log = structlog.get_logger()
@@ -28,7 +28,7 @@ class Search(threading.Thread):
 
 
 def environment(settings: Settings, run: str, attempt: str, checkpoints: Path | None, resume_from: str) -> dict[str, str]:
-    """The environment of a command: ours, and what its ranks and their monitors are told. What is empty is unset."""
+    """The environment of a command: ours without our secrets, and what its ranks and their monitors are told. What is empty is unset."""
     given = {
         layout.ENV_RUN: run,
         layout.ENV_ATTEMPT: attempt,
@@ -37,7 +37,7 @@ def environment(settings: Settings, run: str, attempt: str, checkpoints: Path | 
         layout.ENV_CHECKPOINTS: str(checkpoints or ""),
         layout.ENV_RESUME_FROM: resume_from,
     }
-    return {k: v for k, v in (os.environ | given).items() if v or k not in given}
+    return {k: v for k, v in (without_secrets(os.environ) | given).items() if v or k not in given}
 
 
 def prepare_rings(folder: Path) -> None:

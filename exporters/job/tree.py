@@ -13,6 +13,7 @@ from typing import Final
 from exporters.job.procfs import ZOMBIE, Stat, pids, read_stat
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_REMEMBERED: Final = 10_000  # exit codes of orphans: those that are wanted are asked for at once
 
 
 def become_subreaper() -> None:
@@ -61,6 +62,8 @@ class Tree:
             return True
         if pid:
             self.reaped[stat.key] = os.waitstatus_to_exitcode(status)
+            while len(self.reaped) > _REMEMBERED:
+                del self.reaped[next(iter(self.reaped))]
         return bool(pid)
 
 

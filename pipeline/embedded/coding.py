@@ -170,8 +170,10 @@ def _inflated(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
     try:
         for piece in pieces:
             while piece:
+                if codec.eof:
+                    raise InputError("the request's body goes on after its compressed stream")
                 yield codec.decompress(piece, PIECE)
-                piece = codec.unconsumed_tail
+                piece = codec.unused_data or codec.unconsumed_tail
     except zlib.error as e:
         raise InputError(f"the request's body does not decompress: {e}") from e
     if not codec.eof:

@@ -13,6 +13,7 @@ from pipeline.errors import InputError, SurefootError, TooLarge
 SECONDS: Final = 30.0  # in which a body must be here
 TOGETHER: Final = 4  # bodies of the largest size that may be in memory at once
 _GZIP: Final = 31  # zlib's window bits for gzip with its header
+_PIECE: Final = 16 << 10  # bytes that are decompressed at once
 _DRAIN_SECONDS: Final = 2.0
 
 
@@ -85,21 +86,29 @@ class Bodies:
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
-    """All members of a gzip body; never holds more than `limit` bytes of it."""
+    """All members of a gzip body; never holds more than `limit` bytes of it.
+
+    It is fed in pieces, since zlib copies what it leaves: a body of a million empty members would take hours.
+    """
     parts: list[bytes] = []
-    size = 0
-    while True:
-        unpacker = zlib.decompressobj(_GZIP)
+    size = at = 0
+    whole = False
+    unpacker, piece = zlib.decompressobj(_GZIP), b""
+    while piece or at < len(body):
+        if not piece:
+            piece, at = body[at : at + _PIECE], at + _PIECE
         try:
-            part = unpacker.decompress(body, limit - size + 1)
+            part = unpacker.decompress(piece, limit - size + 1)
         except zlib.error as e:
             raise InputError(f"the gzip body is damaged: {e}") from e
         parts.append(part)
         size += len(part)
         if size > limit:
             raise TooLarge(f"the body is larger than {limit} bytes once decompressed")
-        if not unpacker.eof:
-            raise InputError("the gzip body is cut short")
-        body = unpacker.unused_data
-        if not body:
-            return b"".join(parts)
+        whole = unpacker.eof
+        piece = unpacker.unused_data if whole else unpacker.unconsumed_tail
+        if whole:
+            unpacker = zlib.decompressobj(_GZIP)
+    if not whole:
+        raise InputError("the gzip body is cut short")
+    return b"".join(parts)

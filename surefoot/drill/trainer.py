@@ -24,6 +24,7 @@ class Plan:
     eval_every: int
     eval_seconds: float
     compile_seconds: float
+    batch: int
 
 
 def plan(arguments: list[str] | None = None) -> Plan:
@@ -38,6 +39,7 @@ def plan(arguments: list[str] | None = None) -> Plan:
     parser.add_argument("--eval-every", type=int, default=0, help="steps; 0: never")
     parser.add_argument("--eval-seconds", type=float, default=0.0, help="seconds an eval takes at least")
     parser.add_argument("--compile-seconds", type=float, default=0.0, help="seconds of work before the first step")
+    parser.add_argument("--batch", type=int, default=32, help="samples a step and rank")
     return Plan(**vars(parser.parse_args(arguments)))
 
 

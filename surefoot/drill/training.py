@@ -22,7 +22,7 @@ from surefoot.drill import saving
 from surefoot.drill.trainer import Plan
 from surefoot.hook import environment
 
-FEATURES, HIDDEN, CLASSES, BATCH = 64, 256, 10, 32
+FEATURES, HIDDEN, CLASSES = 64, 256, 10
 LEARNING_RATE, MOMENTUM = 0.05, 0.9
 LATE, LATE_SHARE = 0.01, 0.05  # how late a rank comes to the all-reduce: seconds, and at most this share of a paced step
 
@@ -100,8 +100,8 @@ def step(job: Job, number: int) -> float:
             job.optimizer.zero_grad()
         current.loss = mean = figures[0].item()
         current.grad_norm = figures[1].item()
-        current.samples = BATCH
-        current.flops = 6.0 * BATCH * sum(p.numel() for p in job.model.parameters())
+        current.samples = job.plan.batch
+        current.flops = 6.0 * job.plan.batch * sum(p.numel() for p in job.model.parameters())
     return mean
 
 
@@ -125,7 +125,7 @@ def _lateness(job: Job) -> float:
 
 def _batch(job: Job, number: int, rank: int) -> tuple[Tensor, Tensor]:
     source = torch.Generator().manual_seed((job.plan.seed << 40) + (number << 12) + rank)
-    features = torch.randn(BATCH, FEATURES, generator=source)
+    features = torch.randn(job.plan.batch, FEATURES, generator=source)
     return features, (features @ job.teacher).argmax(dim=1)
 
 

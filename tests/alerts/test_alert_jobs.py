@@ -1,5 +1,6 @@
 """The leader's jobs under a real scheduler, and what is told when the store is away."""
 
+import contextlib
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from alerts.detectors.verdict import Verdict
 from alerts.incidents.correlate import first_transition
 from alerts.incidents.lifecycle import State, move
-from alerts.jobs import Patient, register
+from alerts.jobs import STUCK_SECONDS, Heart, Patient, register
 from alerts.outbox import Result
 from alerts.pages import events_due, page
 from alerts.paging import record_result
@@ -61,6 +62,21 @@ def test_a_store_that_is_away_is_told_once_and_its_return_once() -> None:
         for _ in range(6):
             job()
     assert [entry["event"] for entry in logs] == ["job_fails", "job_works_again"]
+
+
+def test_a_leader_whose_ticks_fail_gives_no_sign_of_life(store: Store) -> None:
+    seconds = 0.0
+    away, defect = StoreUnavailable("nobody answers"), ValueError("a defect")
+    work: Any = Flaky([None, away, defect, None])
+    tick = Patient("tick", work, stopwatch=lambda: seconds)
+    heart = Heart("a", store, 1, lambda: tick.idle < STUCK_SECONDS)
+    beats = []
+    for seconds in (1.0, 8.0, 12.0, 13.0):  # noqa: B007 - the stopwatch reads it
+        with contextlib.suppress(ValueError):
+            tick()
+        heart()
+        beats.append(len(store.query("SELECT at FROM beats")))
+    assert beats == [1, 2, 2, 3]
 
 
 def test_a_page_tells_what_where_and_since_when_and_links_to_the_incident() -> None:

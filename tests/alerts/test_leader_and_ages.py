@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Event, Timer
 
 import pytest
 
@@ -13,10 +14,10 @@ from alerts.leader import TermUnreadable, lead
 
 def test_terms_grow_and_a_second_leader_waits_for_the_first_to_die(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from alerts.leader import lead\n"
-        "with lead(Path(sys.argv[1])) as term: print(term, flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from threading import Event; from alerts.leader import lead\n"
+        "with lead(Path(sys.argv[1]), Event()) as term: print(term, flush=True); time.sleep(60)"
     )
-    with lead(tmp_path) as term:
+    with lead(tmp_path, Event()) as term:
         assert term == 1
         other = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
         time.sleep(0.5)
@@ -26,13 +27,22 @@ def test_terms_grow_and_a_second_leader_waits_for_the_first_to_die(tmp_path: Pat
     other.kill()
     other.wait()
     other.stdout.close()
-    with lead(tmp_path) as term:
+    with lead(tmp_path, Event()) as term:
         assert term == 3
+
+
+def test_one_that_waits_to_lead_can_be_stopped(tmp_path: Path) -> None:
+    stopping = Event()
+    with lead(tmp_path, Event()):
+        Timer(0.2, stopping.set).start()
+        with lead(tmp_path, stopping) as term:
+            assert term is None
+    assert (tmp_path / "leader.term").read_text() == "1\n", "a term that nobody took is not spent"
 
 
 def test_a_term_that_cannot_be_read_is_not_guessed(tmp_path: Path) -> None:
     (tmp_path / "leader.term").write_text("")
-    with pytest.raises(TermUnreadable), lead(tmp_path):
+    with pytest.raises(TermUnreadable), lead(tmp_path, Event()):
         pass
 
 

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -147,6 +148,19 @@ def test_a_webhook_gets_its_content_type_and_token(httpserver: HTTPServer) -> No
     made = receivers([ReceiverSettings(kind="webhook", url=httpserver.url_for("/in"), key="s3cret")])
     assert made["webhook"].send("n1", page()) == "204"
     httpserver.check_assertions()
+
+
+@pytest.mark.parametrize("key", ["s3cret", ""])
+def test_a_receiver_gets_no_log_in_from_the_netrc_of_whoever_runs_the_leader(
+    httpserver: HTTPServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    (tmp_path / "netrc").write_text("default login me password mine\n")
+    (tmp_path / "netrc").chmod(0o600)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    httpserver.expect_request("/in").respond_with_data("", 204)
+    receivers([ReceiverSettings(kind="webhook", url=httpserver.url_for("/in"), key=key)])["webhook"].send("n1", page())
+    ((request, _),) = httpserver.log
+    assert request.headers.get("Authorization") == (f"Bearer {key}" if key else None)
 
 
 @pytest.mark.parametrize(

@@ -31,19 +31,17 @@ class Drill:
         lines = (self.folder / self.result["run"] / "losses.jsonl").read_text().splitlines()
         return {entry["step"]: entry["loss"] for entry in map(json.loads, lines)}
 
-    @property
-    def step_rows(self) -> list[dict[str, Any]]:
-        """Every row of `steps`, read from the kept store."""
+    def stored(self, query: str) -> list[list[Any]]:
+        """What `query` finds in the kept store."""
         script = (
-            "import json,sys; from pathlib import Path; from chdb import dbapi\n"
+            "import json,sys; from chdb import dbapi\n"
             "c = dbapi.connect(sys.argv[1]).cursor()\n"
-            "c.execute('SELECT attempt, rank, step FROM surefoot.steps')\n"
+            "c.execute(sys.argv[2])\n"
             "print(json.dumps([list(r) for r in c.fetchall()]))"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(self.folder / "state/store")], capture_output=True, text=True, check=True, timeout=60
-        )
-        return [dict(zip(("attempt", "rank", "step"), row, strict=True)) for row in json.loads(done.stdout.splitlines()[-1])]
+        words = [sys.executable, "-c", script, str(self.folder / "state/store"), query]
+        done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+        return list(json.loads(done.stdout.splitlines()[-1]))
 
 
 def drill(folder: Path, *words: str) -> Drill:
@@ -79,15 +77,21 @@ def assert_right(done: Drill, undisturbed: dict[int, float], layer: str) -> None
     assert done.losses.keys() == undisturbed.keys()
     assert max(abs(done.losses[s] - undisturbed[s]) for s in undisturbed) <= LOSS_TOLERANCE
     assert_each_step_is_stored_once(done)
+    assert_the_ledger_sums_to_wall_time_times_ranks(done)
 
 
 def assert_each_step_is_stored_once(done: Drill) -> None:
-    rows = Counter((r["attempt"], r["rank"], r["step"]) for r in done.step_rows)
+    rows = Counter((attempt, rank, step) for attempt, rank, step in done.stored("SELECT attempt, rank, step FROM surefoot.steps"))
     assert {k: n for k, n in rows.items() if n > 1} == {}
     last = max(attempt for attempt, _, _ in rows)
     for rank in (0, 1):
         steps = sorted(step for attempt, r, step in rows if (attempt, r) == (last, rank))
         assert steps == list(range(steps[0], STEPS)), f"rank {rank} of {last} lost steps"
+
+
+def assert_the_ledger_sums_to_wall_time_times_ranks(done: Drill) -> None:
+    started, finished = (at for (at,) in done.stored("SELECT toUnixTimestamp64Micro(at) FROM surefoot.runs ORDER BY at"))
+    assert sum(round(seconds * 1e6) for seconds in done.result["ledger"].values()) == 2 * (finished - started)
 
 
 def assert_nothing_is_left(folder: Path) -> None:

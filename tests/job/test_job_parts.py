@@ -1,18 +1,23 @@
 """The launcher's small parts: exit statuses, output, answers of the control plane, names."""
 
 import os
+import selectors
 import subprocess
 import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from exporters.job.control import Answer, Issued, Request, parse_answer, refusal
 from exporters.job.exits import describe, exit_code, read_error_file, signal_name
+from exporters.job.identify import Place
+from exporters.job.journal import Journal
 from exporters.job.launches import attempt_id, check_run, default_run, last_launch, note_launch
 from exporters.job.procfs import read_stat
+from exporters.job.ranks import Ranks
 from exporters.job.tee import Printed, Shipper
 from pipeline.errors import InputError
 
@@ -130,4 +135,50 @@ def test_a_run_is_named_after_its_command_and_launches_are_counted(tmp_path: Pat
     assert (last_launch(tmp_path, "r"), last_launch(tmp_path, "other")) == (3, 0)
     (tmp_path / "r.launch").write_text("nonsense")
     assert last_launch(tmp_path, "r") == 0
-    note_launch(tmp_path / "none", "r", 3)  # a folder that is not there costs only the count
+    note_launch(tmp_path / "new" / "folder", "r", 3)
+    assert last_launch(tmp_path / "new" / "folder", "r") == 3
+    note_launch(tmp_path / "r.launch", "r", 3)  # a folder that cannot be made costs only the count
+
+
+class Kept:
+    """A sender that only keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.records: list[Any] = []
+
+    def send_records(self, records: list[tuple[str, Any]]) -> None:
+        self.records += [record for _, record in records]
+
+
+@pytest.mark.parametrize(("back", "pinned"), [(30.0, True), (3600.0, False)])
+def test_transitions_stay_in_order_when_the_clock_is_set_back_but_not_in_a_future_that_ingest_refuses(back: float, pinned: bool) -> None:
+    kept, times = Kept(), iter([NOW, NOW - timedelta(seconds=back), NOW - timedelta(seconds=back - 1)])
+    journal = Journal(kept, "r", "n", ["true"], clock=lambda: next(times))  # type: ignore[arg-type]
+    for state in ("starting", "running", "ended"):
+        journal.attempt_is("r-1", 1, state, "")
+    first, second, third = (r.at for r in kept.records)
+    assert (first < second < third) is pinned
+    assert second < third
+    if not pinned:
+        assert second == NOW - timedelta(seconds=back)
+
+
+def test_a_rank_that_died_before_the_launcher_stopped_the_others_was_not_stopped_by_it() -> None:
+    """Its status is not known: torchrun waited for it first, and its word has not come yet."""
+    process = subprocess.Popen(["sleep", "60"])
+    stat = read_stat(process.pid)
+    assert stat is not None
+    with selectors.DefaultSelector() as selector:
+        ranks = Ranks(selector)
+        dead = ranks.add(Place(process.pid, stat.start - 1, 0))  # another process has its pid by now
+        alive = ranks.add(Place(process.pid, stat.start, 1))
+        ranks.are_stopped()
+        process.kill()
+        process.wait()
+        deadline = time.monotonic() + 5
+        while not (dead.exit and alive.exit) and time.monotonic() < deadline:
+            ranks.ended([alive], {})
+            time.sleep(0.02)
+        ranks.close()
+    assert dead.exit and dead.exit.stopped_by == "" and dead.exit.failed
+    assert alive.exit and alive.exit.stopped_by == "launcher"

@@ -144,6 +144,7 @@ def test_the_command_gets_its_names_and_an_unharmed_environment(launch, tmp_path
     out = started.output()[0].decode()
     given = dict(line.partition("=")[::2] for line in out.splitlines() if "=" in line)
     assert given["MINE"] == "kept"
+    assert not [name for name in given if "TOKEN" in name], "a training has no use for our secrets, and may print its environment"
     assert given["SUREFOOT_RUN_ID"] == "r"
     assert given["SUREFOOT_ATTEMPT_ID"] == "r-1"
     assert given["SUREFOOT_RING_DIR"] == str(tmp_path / "rings")

@@ -1,7 +1,9 @@
 """A stop leaves no descendant, whatever it did to hide or to stay. The processes are real; who is left is asked of /proc."""
 
+import os
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -74,6 +76,48 @@ def test_no_descendant_survives_a_stop(launch, plane, script, tmp_path, grace, k
         started.process.send_signal(signal.SIGTERM)
         started.wait()
         assert marked(mark) == []  # nor does anything survive the end of the launcher
+
+
+DYING = """
+import os, sys
+import structlog
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+from exporters.job.launcher import Launcher
+from exporters.job.loop import Loop
+from pipeline.settings import load
+
+class Dying(Loop):
+    def turn(self, seconds):
+        if os.path.exists(sys.argv[1]):
+            raise SystemExit("this launcher cannot go on")
+        super().turn(seconds)
+
+Launcher(load(), sys.argv[2:], "r", None, loop=Dying()).main()
+"""
+
+
+def test_no_descendant_survives_a_launcher_that_can_no_longer_watch(script, tmp_path):
+    mark, broken = tmp_path.name, tmp_path / "broken"
+    given = {
+        "SUREFOOT_INGEST__URL": "http://127.0.0.1:9",
+        "SUREFOOT_JOB__CONTROL_TIMEOUT": "0.2",
+        "SUREFOOT_STATE_DIR": str(tmp_path / "state"),
+        "SUREFOOT_RING_DIR": str(tmp_path / "rings"),
+        MARK: mark,
+    }
+    command = [sys.executable, "-P", "-c", DYING, str(broken), *script(NASTY), "all"]
+    with subprocess.Popen(command, env=os.environ | given, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as launcher:
+        try:
+            assert launcher.stdout is not None
+            assert launcher.stdout.readline() == b"ready\n"
+            deadline = time.monotonic() + 10
+            while len(marked(mark)) < 13 and time.monotonic() < deadline:
+                time.sleep(0.02)
+            broken.touch()
+            assert b"cannot go on" in launcher.communicate(timeout=30)[1]
+        finally:
+            launcher.terminate()
+    assert marked(mark) == []
 
 
 def test_a_signal_is_not_sent_to_a_later_process_with_the_same_pid() -> None:

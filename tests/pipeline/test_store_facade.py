@@ -51,6 +51,7 @@ def test_a_table_without_deduplication_takes_inserts_without_a_token_until_it_is
 def test_a_broken_or_unknown_coding_is_refused_and_the_connection_goes_on(raw: RawHttp) -> None:
     assert raw.post(b"no gzip at all", {"Content-Encoding": "gzip"}, query="INSERT INTO watermarks FORMAT CSV")[0] == 400
     assert raw.post(gzip.compress(b"SELECT 1" * 9)[:-4], {"Content-Encoding": "gzip"})[0] == 400
+    assert raw.post(gzip.compress(b"SELECT 1") + gzip.compress(b" + 1"), {"Content-Encoding": "gzip"})[0] == 400, "half of it is not all"
     assert raw.post(b"SELECT 1", {"Content-Encoding": "rot13"})[0] == 400
     assert raw.post(b"SELECT 1")[::2] == (200, b"1\n")
 

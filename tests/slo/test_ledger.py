@@ -173,6 +173,27 @@ def test_a_failure_that_no_incident_explains_is_accounted_for_without_one() -> N
     }
 
 
+@pytest.mark.parametrize("recovers", [True, False])
+def test_an_attempt_that_fails_while_its_incident_goes_on_is_charged_to_that_incident(recovers: bool) -> None:
+    """r-1 dies at 19 s after steps 0-9; r-2 dies at its start; r-3 resumes at step 8, or there is none and the run fails."""
+    first, third = tuple(step(n, 9 + n, 10 + n) for n in range(10)), tuple(step(n, 37 + n, 38 + n) for n in range(8, 23))
+    attempts = (Attempt("r-1", at(0), at(20), 1), Attempt("r-2", at(25), at(35), 1), Attempt("r-3", at(40)))
+    times = {"onset": at(19), "detected": at(20), "located": at(20), "acted": at(21)}
+    outage = Outage("i1", "r-1", **times, recovered=at(46), resolved=at(50), next_attempt="r-3")
+    if not recovers:
+        attempts, outage = attempts[:2], replace(outage, recovered=None, next_attempt="r-2")
+    frame = Frame("r", at(0), at(60), not recovers, 1, attempts, (outage,), exits={("r-1", 0): at(19), ("r-2", 0): at(34)})
+    records: Records = {"r-1": {0: seen(*first)}, "r-2": {0: RankRecords(signs=(at(26), at(34)))}}
+    if recovers:
+        records["r-3"] = {0: seen(*third)}
+    found = sums(ledger(with_firsts(frame, records), records))
+    assert sum(found.values()) == 60
+    assert {category for category, incident in found if not incident} == {"init", "productive"}
+    if recovers:
+        assert found["lost_progress", "i1"] == 2
+        assert found["productive", ""] == 8 + 14
+
+
 def test_a_rank_that_died_before_its_first_step_is_covered_all_the_same() -> None:
     frame = Frame("r", at(0), at(5), ended=True, ranks=2, attempts=(Attempt("r-1", at(1), at(4), 1),), exits={("r-1", 1): at(3)})
     found = ledger(frame, {})
@@ -251,6 +272,7 @@ def test_a_long_run_is_cut_into_parts_of_ten_minutes_and_few_entries() -> None:
 def test_telemetry_loss_halts_no_run_and_a_crash_does() -> None:
     assert not halts("telemetry_lost")
     assert halts("rank_crash")
+    assert halts("restart_loop"), "the failures that became one are still charged to their incident"
 
 
 # --- against a reference, on whole seconds ----------------------------------------------------------------------------
@@ -387,6 +409,12 @@ class Reference:
     def of(self, outage: Outage) -> int:
         return int(outage.attempt.removeprefix("r-").split(".")[0]) - 1
 
+    def mended_by(self, o: Outage) -> range:
+        """The attempts that tried to mend it and failed: those before the one that recovered from it; where none did, that one too."""
+        if not o.next_attempt:
+            return range(0)
+        return range(self.of(o) + 1, int(o.next_attempt.removeprefix("r-")) - (o.recovered is not None))
+
     def outages(self) -> list[Outage]:
         found = list(self.frame.outages)
         for n, a in enumerate(self.frame.attempts):
@@ -394,7 +422,8 @@ class Reference:
                 _, end, _ = self.bounds(n)
                 ended = end if a.end is None else min(end, (a.end - T0) // S)
                 first = min([ended, *((t - T0) // S for (name, _), t in self.frame.exits.items() if name == a.name)])
-                found.append(Outage("", a.name, at(first), at(ended), at(ended)))
+                whose = [o.incident for o in self.frame.outages if n in self.mended_by(o)]
+                found.append(Outage((*whose, "")[0], a.name, at(first), at(ended), at(ended)))
         return sorted(found, key=lambda o: (o.onset, o.incident))
 
     def paint(self) -> list[tuple[str, str]]:

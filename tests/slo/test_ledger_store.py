@@ -10,8 +10,10 @@ from structlog.testing import capture_logs
 
 from pipeline.catalog.events import PHASE, RANK_EXITED
 from pipeline.clock import to_micros
+from pipeline.errors import QueryTimeout
 from pipeline.loss import loss_sentence
 from pipeline.migrate import migrate
+from pipeline.queries.ledger_pending import ledger_pending
 from pipeline.queries.ledger_written import ledger_written
 from pipeline.queries.run_spending import run_spending
 from pipeline.queries.run_work import run_work
@@ -21,7 +23,7 @@ from pipeline.store import Store
 from slo import jobs
 from slo.figures import incident_costs
 from slo.ledger_job import LATE, LedgerJob
-from slo.ledger_now import compute_run
+from slo.ledger_now import compute_run, read_frame
 from slo.pace import pace
 
 T0 = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -240,6 +242,51 @@ def test_a_run_is_closed_some_time_after_its_end_and_costs_nothing_from_then_on(
     life.run_is("failed", 7)  # nothing of a closed run is looked at
     assert job.run_pass() == 0
     assert kept(store) == pytest.approx({("init", ""): 5})
+
+
+def test_a_closed_run_that_is_started_again_is_accounted_for_and_closed_once_more(store: Store) -> None:
+    life = Life(store)
+    life.run_is("started", 0)
+    life.run_is("finished", 5)
+    late = LATE.total_seconds()
+    closing = LedgerJob(store, ticking(6 + late))
+    assert (closing.run_pass(), closing.run_pass()) == (1, 0)
+    life.run_is("started", 1000)
+    job = LedgerJob(store, ticking(1010))
+    assert job.run_pass() > 0
+    assert sum(kept(store).values()) == pytest.approx(1010)
+    life.run_is("finished", 1020)
+    again = LedgerJob(store, ticking(1021 + late))
+    assert (again.run_pass(), again.run_pass(), ledger_pending(store, "ledger_closed:")) == (1, 0, [])
+    assert sum(kept(store).values()) == pytest.approx(1020)
+
+
+def test_a_run_of_very_many_attempts_keeps_its_first_ones(store: Store) -> None:
+    life = Life(store)
+    life.run_is("started", 0)
+    rows = [
+        AttemptTransition(
+            old_state="", new_state=state, reason="", actor="t", at=at(n + part), run="r", attempt=f"r-{n}", launch=n, exit_code=1
+        )
+        for n in range(1, 510)
+        for state, part in (("starting", 0), ("ended", 0.5))
+    ]
+    store.insert(rows, token="attempts")
+    found = [a.name for a in (read_frame(store, "r", at(2000)) or pytest.fail("no such run")).attempts]
+    assert (found[0], len(found)) == ("r-1", 509)
+
+
+def test_a_run_whose_ledger_cannot_be_computed_keeps_no_other_run_waiting(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    Life(store, "a").run_is("started", 0)
+    Life(store, "b").run_is("started", 1)
+    job = LedgerJob(store, ticking(5))
+    update = job._update
+    refused = QueryTimeout("Code: 159. Too slow", 159)
+    monkeypatch.setattr(job, "_update", lambda run: update(run) if run == "b" else (_ for _ in ()).throw(refused))
+    with capture_logs() as logs:
+        assert job.run_pass() == 1
+    assert [(e["event"], e["run"]) for e in logs] == [("ledger_of_run_fails", "a")]
+    assert kept(store, "b") == pytest.approx({("init", ""): 4})
 
 
 def test_a_segment_that_turns_out_not_to_exist_is_emptied(store: Store) -> None:

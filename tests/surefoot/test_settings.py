@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import SettingsError
-from pipeline.settings import load
+from pipeline.settings import load, without_secrets
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +55,13 @@ def test_a_secret_is_read_from_the_file_that_a_variable_names(tmp_path: Path, mo
     monkeypatch.setenv("SUREFOOT_INGEST__TOKEN_FILE", str(tmp_path / "token"))
     monkeypatch.setenv("SUREFOOT_INGEST__TOKEN", "")  # so that monkeypatch takes it away again
     assert load().ingest.token == "s3cret"
+
+
+def test_what_may_hold_a_secret_is_not_handed_to_a_strangers_process() -> None:
+    secret = ["SUREFOOT_INGEST__TOKEN", "surefoot_ingest__token", "SUREFOOT_STORE__PASSWORD", "SUREFOOT_CLICKHOUSE_URL"]
+    secret += ["SUREFOOT_RECEIVERS"]
+    kept = {"SUREFOOT_CONFIG": "f", "SUREFOOT_NODE": "n", "SUREFOOT_MONITOR_OFF": "1", "WANDB_API_KEY": "theirs"}
+    assert without_secrets({**dict.fromkeys(secret, "s"), **kept}) == kept
 
 
 def test_a_missing_secret_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
