@@ -95,7 +95,10 @@ class DetectSettings(Part):
     stall_factor: float = Field(8.0, gt=1)
     start_limit: float = Field(600.0, gt=0)
     phase_limits: dict[str, float] = Field(
-        default_factory=lambda: {"init": 600.0, "load_checkpoint": 1800.0, "compile": 3600.0, "checkpoint": 1800.0, "eval": 3600.0}
+        default_factory=lambda: {
+            **{"init": 600.0, "load_checkpoint": 1800.0, "compile": 3600.0, "checkpoint": 1800.0, "eval": 3600.0},
+            **{"data": 60.0, "between_steps": 60.0},  # a data loader that starts anew, an eval or save that was given no phase
+        }
     )
     heartbeat: float = Field(10.0, gt=0)
 
@@ -215,6 +218,13 @@ def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
     """`environ` for a process that is not ours: without the variables that may hold a password, a token or a key."""
     ours = {PREFIX + name.upper() for name in HOLD_SECRETS}
     return {name: value for name, value in environ.items() if name.upper().split("__")[0] not in ours}
+
+
+def keep_loopback_direct() -> None:
+    """Take this machine's own addresses out of the reach of a proxy that the environment names, for us and the processes we start."""
+    for name in ("NO_PROXY", "no_proxy"):
+        hosts = [*filter(None, os.environ.get(name, "").split(",")), "127.0.0.1", "localhost"]
+        os.environ[name] = ",".join(dict.fromkeys(hosts))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import click
 import structlog
 
 from pipeline.errors import SurefootError
-from pipeline.settings import Settings, load, pass_on
+from pipeline.settings import Settings, keep_loopback_direct, load, pass_on
 from surefoot import __version__, parent
 
 CHATTY = {  # what these log below this level we report ourselves, once
@@ -21,6 +21,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 EXTRAS = {  # the extra that brings a module which a command may miss
+    **dict.fromkeys(("clickhouse_connect", "apscheduler", "pyarrow", "starlette", "uvicorn"), "server"),
     "chdb": "embedded",
     "streamlit": "console",
     "altair": "console",
@@ -35,7 +36,10 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as e:
-            extra = EXTRAS.get((e.name or "").split(".")[0], "server")
+            missing = (e.name or "").split(".")[0]
+            if missing not in EXTRAS:
+                raise
+            extra = EXTRAS[missing]
             click.echo(f"surefoot: this command needs more than the base install: pip install 'surefoot[{extra}]'", err=True)
             ctx.exit(2)
         except SurefootError as e:
@@ -60,6 +64,7 @@ def cli(ctx: click.Context, config: Path | None, log_level: str, parent_pid: int
     if parent_pid is not None:
         parent.die_with(parent_pid)
     _log_to_stderr(log_level)
+    keep_loopback_direct()
     if config:
         pass_on(config)
     ctx.obj = load()

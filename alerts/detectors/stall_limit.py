@@ -11,7 +11,8 @@ CALIBRATED = 5  # steps, first ones left out, from which the run's own pace is b
 UNCALIBRATED_FLOORS = 20  # until then the limit is at least this many floors
 TAIL_FACTOR = 2.0  # on the slowest percent of steps
 HISTORY_FACTOR = 3.0  # on the longest that a long phase has ever taken
-ORDINARY = frozenset({Phase.DATA, Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER, Phase.COMM_WAIT, ""})
+BETWEEN = "between_steps"  # where a trainer does what it gives no phase: an eval, a save, a data loader that starts anew
+ORDINARY = frozenset({Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER, Phase.COMM_WAIT, ""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Limit:
 
 
 def limit(detect: DetectSettings, pace: Pace | None, phases: Iterable[str], *, stepped: bool) -> Limit:
-    """The limit for an attempt whose ranks are in `phases`; the most patient of them counts.
+    """The limit for an attempt whose ranks are in `phases` (or BETWEEN); the most patient of them counts.
 
     `stepped`: whether the attempt has completed a step; before that, everything may take `start_limit`.
     """
@@ -44,4 +45,4 @@ def _base(detect: DetectSettings, pace: Pace | None) -> Limit:
 def _phase(detect: DetectSettings, pace: Pace | None, phase: str) -> Limit:
     seen = pace.phases.get(phase, 0.0) if pace else 0.0
     allowed = detect.phase_limits.get(phase, detect.start_limit)
-    return Limit(max(allowed, HISTORY_FACTOR * seen), f"in {phase}")
+    return Limit(max(allowed, HISTORY_FACTOR * seen), f"in {phase.replace('_', ' ')}")

@@ -8,7 +8,7 @@ that stepped is none either). A rank that some signal has stopped needs no such 
 from datetime import datetime, timedelta
 
 from alerts.detectors.rank_exit import replaced
-from alerts.detectors.stall_limit import Limit, limit
+from alerts.detectors.stall_limit import BETWEEN, Limit, limit
 from alerts.detectors.verdict import Verdict, key_of
 from alerts.diagnosis.localise import localise, stopped
 from alerts.snapshot import AttemptLook, RankLook, RunLook, Snapshot
@@ -60,7 +60,8 @@ def _verdict(snapshot: Snapshot, attempt: AttemptLook, now: datetime) -> Verdict
     if not ages or len(ages) < len(looks):
         return None  # nobody is heard, or somebody is who has not begun
     still, as_seen = min(a for a, _ in ages), min(a for _, a in ages)
-    allowed = limit(snapshot.detect, snapshot.pace.get(attempt.run), [r.phase for r in ranks], stepped=snapshot.stepped(attempt.attempt))
+    phases = [r.phase if r.in_step else BETWEEN for r in ranks]
+    allowed = limit(snapshot.detect, snapshot.pace.get(attempt.run), phases, stepped=snapshot.stepped(attempt.attempt))
     if still > allowed.seconds and as_seen > allowed.seconds:
         return _make(attempt, ranks, still, allowed, now)
     if still > snapshot.detect.stall_floor and stopped([r for r in ranks if r.fresh]):

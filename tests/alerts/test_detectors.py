@@ -159,7 +159,7 @@ def test_a_rank_stopped_by_a_signal_is_found_after_the_floor_whatever_phase_the_
 
 def test_a_stall_needs_every_rank_to_stand_still() -> None:
     assert not step_stall.detect(seen(rank(0, 100.0), rank(1, 0.1)), NOW)
-    (verdict,) = step_stall.detect(seen(rank(0, 5.0, "comm_wait"), rank(1, 5.1, "data")), NOW)
+    (verdict,) = step_stall.detect(seen(rank(0, 5.0, "comm_wait"), rank(1, 5.1, "forward")), NOW)
     assert (verdict.fault.name, verdict.rank, verdict.onset) == ("collective_hang", 1, ago(5.0))
 
 
@@ -171,11 +171,20 @@ def test_late_telemetry_is_no_stall_and_no_telemetry_is_none_either() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "seconds"), [("checkpoint", 1700.0), ("eval", 3500.0), ("compile", 3500.0), ("load_checkpoint", 1700.0), ("init", 590.0)]
+    ("phase", "seconds"),
+    [("checkpoint", 1700.0), ("eval", 3500.0), ("compile", 3500.0), ("load_checkpoint", 1700.0), ("init", 590.0), ("data", 55.0)],
 )
 def test_a_healthy_run_in_a_long_phase_raises_nothing_while_the_others_wait_for_it(phase: str, seconds: float) -> None:
     assert not step_stall.detect(seen(rank(0, seconds, phase), rank(1, seconds, "comm_wait")), NOW)
     assert step_stall.detect(seen(rank(0, 3 * seconds, phase), rank(1, 3 * seconds, "comm_wait")), NOW)
+
+
+def test_what_a_trainer_does_between_its_steps_may_take_a_while_though_it_has_no_phase() -> None:
+    def between(number: int, still: float) -> Any:
+        return replace(rank(number, still, ""), step=10, completed=10)
+
+    assert not step_stall.detect(seen(between(0, 40.0), between(1, 41.0)), NOW)
+    assert step_stall.detect(seen(between(0, 61.0), between(1, 62.0)), NOW)
 
 
 def test_a_phase_that_took_longer_before_may_take_longer_again() -> None:

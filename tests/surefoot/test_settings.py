@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import SettingsError
-from pipeline.settings import load, without_secrets
+from pipeline.settings import keep_loopback_direct, load, without_secrets
 
 
 @pytest.fixture(autouse=True)
@@ -96,3 +96,13 @@ def test_a_missing_settings_file_is_named() -> None:
 def test_a_node_name_is_folded_to_lower_case(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUREFOOT_NODE", "Node01-GPU8")
     assert load().node == "node01-gpu8"
+
+
+def test_a_proxy_never_stands_between_surefoots_own_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    from requests.utils import should_bypass_proxies
+
+    monkeypatch.setenv("NO_PROXY", "corp.example")
+    monkeypatch.setenv("no_proxy", "")
+    keep_loopback_direct()
+    assert should_bypass_proxies("http://127.0.0.1:4318/healthz", no_proxy=None)
+    assert not should_bypass_proxies("http://example.org/", no_proxy=None)
