@@ -6,7 +6,14 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow check bench up clean
+.PHONY: help demo test test-slow check bench up clean
+
+help:
+	@echo "make demo       Surefoot on a real training that is broken twice; console at http://127.0.0.1:8501"
+	@echo "make up         Surefoot on this machine"
+	@echo "make test       checks and tests"
+	@echo "make test-slow  the long ones: drills five times over, installs, torchrun's own restarts"
+	@echo "make bench      measurements against peers (NAME=hook for one); writes docs/benchmark.md"
 
 demo: $(STAMP)
 	@$(BIN)/surefoot --log-level warning demo

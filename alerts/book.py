@@ -21,6 +21,7 @@ from pipeline.records import (
     FindingTransition,
     IncidentTransition,
     NotificationTransition,
+    RunTransition,
     Transition,
 )
 from pipeline.store import Store
@@ -44,6 +45,10 @@ class Book:
         for one in made:
             self.store.insert([one], token=self._token(one))
             self._remember(one)
+
+    def write_end(self, last: RunTransition, end: RunTransition) -> None:
+        """Store the end of a run, after the `last` thing that its launcher wrote of it. Raises StoreError."""
+        self.store.insert([end], token=f"run:{end.run}:{_after(last)}")
 
     def _remember(self, one: Transition) -> None:
         match one:

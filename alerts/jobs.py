@@ -53,7 +53,7 @@ class Heart:
 
 
 class Patient:
-    """A job that outlives the store's absence: it says so once when it begins to fail, and once when it works again."""
+    """The process's loop over one job: it is told once when it begins to fail, and once when it works again; each call tries anew."""
 
     def __init__(self, name: str, work: Tick | Heart, stopwatch: Callable[[], float] = monotonic) -> None:
         self._name, self._work, self._stopwatch = name, work, stopwatch
@@ -70,12 +70,19 @@ class Patient:
         try:
             self._work()
         except SurefootError as e:
-            kind = type(e).__name__
-            if kind != self._failing:
-                log.warning("job_fails", job=self._name, kind=kind, reason=str(e))
-            self._failing = kind
+            if self._begins(e):
+                log.warning("job_fails", job=self._name, kind=type(e).__name__, reason=str(e))
+            return
+        except Exception as e:  # the catch-all of this process's one loop: a defect in one tick must not end the leader
+            if self._begins(e):
+                log.exception("job_fails", job=self._name, kind=type(e).__name__, reason=str(e))
             return
         self._worked_at = self._stopwatch()
         if self._failing:
             log.info("job_works_again", job=self._name)
         self._failing = ""
+
+    def _begins(self, error: Exception) -> bool:
+        """Whether it did not fail in this way the last time."""
+        before, self._failing = self._failing, type(error).__name__
+        return before != self._failing

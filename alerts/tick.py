@@ -14,11 +14,12 @@ from alerts.outbox import Outbox
 from alerts.paging import Paging
 from alerts.reader import Reader
 from alerts.receivers.registry import Receiver
-from alerts.recovery.actuators import attempts
+from alerts.recovery.actuators import attempts, lost_runs
 from alerts.recovery.recovery import Recovery
 from alerts.requests import Requests
 from alerts.snapshot import Snapshot
 from pipeline.clock import Clock, monotonic, utcnow
+from pipeline.queries.attempts_of_runs import attempts_of_runs
 from pipeline.queries.requests_new import requests_new
 from pipeline.settings import Settings
 from pipeline.store import Store
@@ -70,16 +71,22 @@ class Tick:
         snapshot = self._reader.read(now, ticks, book.runs())
         now = self._clock()  # what is decided from here on is decided now, not when the reading began
         if snapshot.launchers:
-            book.write(*attempts.due(snapshot, now))
+            book.write(*attempts.due(snapshot, self._used(snapshot), now))
         self._recovery.follow_up(snapshot, now)
         self._progress.advance_all(snapshot, ticks)  # what has recovered is over before anything new is found
         self._findings.reconcile(snapshot, now)
+        lost_runs.end(book, snapshot, now)
         self._progress.advance_all(snapshot, ticks)
         self._carry_out(book, snapshot, now)
         for incident in book.unresolved():
             self._recovery.act(incident, snapshot, now)
         self._progress.advance_all(snapshot, ticks)
         self._paging.queue(book, now)
+
+    def _used(self, snapshot: Snapshot) -> set[str]:
+        """The runs that launchers ask for which are not looked at now, but have had attempts."""
+        new = sorted({one.run for one in attempts.asking(snapshot) if snapshot.run(one.run) is None})
+        return {t.run for t in attempts_of_runs(self._store, new)} if new else set()
 
     def _carry_out(self, book: Book, snapshot: Snapshot, now: datetime) -> None:
         if self._reader.requests_changed:

@@ -2,12 +2,15 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from dashboard import palette, words
 from dashboard.markup import Child, Html, div, el, join, link, show, span
 from dashboard.read import Sheet
 from pipeline import loss
 from pipeline.catalog.layers import Category
+from pipeline.queries.run_checkpoints import Checkpoint
+from pipeline.queries.run_states import RunState
 from pipeline.records import IncidentTransition
 
 
@@ -151,6 +154,11 @@ def losses(spent: Mapping[str, float]) -> dict[str, float]:
 def loss_sentence(spent: Mapping[str, float]) -> str:
     """What GPU-seconds by category come to, in one sentence."""
     return loss.loss_sentence({c: round(spent[c] * 1e6) for c in Category if c in spent})
+
+
+def at_risk(run: RunState, checkpoint: Checkpoint | None, now: datetime) -> float:
+    """GPU-seconds that would be lost if `run` died now, with its newest complete checkpoint."""
+    return loss.work_at_risk(run.ranks, run.started_at, checkpoint.at if checkpoint else None, now)
 
 
 def goodput(spent: Mapping[str, float]) -> float | None:

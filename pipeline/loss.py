@@ -1,6 +1,7 @@
-"""What was lost, in one sentence: the same words in the console, the drills and the report."""
+"""What was lost, in one sentence, and what could be: the same words and sums in the console, the drills and the report."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from pipeline.catalog.layers import Category
 
@@ -22,6 +23,11 @@ def loss_sentence(cost: Mapping[Category, int]) -> str:
     shares = _largest_remainder([cost[c] for c in cost], whole)
     parts = [f"{_number(n, hours=hours)} {category.value.replace('_', ' ')}" for category, n in zip(cost, shares, strict=True) if n]
     return f"lost {_number(whole, hours=hours)} GPU-{'h' if hours else 's'}: {', '.join(parts)}"
+
+
+def work_at_risk(ranks: int, started_at: datetime, checkpoint_at: datetime | None, now: datetime) -> float:
+    """GPU-seconds that would be lost if the run died now: since its last complete checkpoint, or since its start."""
+    return ranks * max(0.0, (now - (checkpoint_at or started_at)).total_seconds())
 
 
 def _number(units: int, *, hours: bool) -> str:

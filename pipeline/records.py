@@ -17,6 +17,8 @@ from pipeline.errors import InputError
 
 Attributes = Mapping[str, Any]
 
+GOODPUT, MTTR = "goodput", "mttr"  # the figures of slo_results
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
@@ -183,7 +185,7 @@ class Transition(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTransition(Transition):
-    """Written by the launcher."""
+    """Written by the launcher; its end by the leader where the launcher is gone and so are its ranks."""
 
     table: ClassVar[str] = "runs"
     states: ClassVar[tuple[str, ...]] = ("started", "finished", "failed")
@@ -326,6 +328,24 @@ class LedgerEntry(Record):
     incident: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SloResult(Record):
+    """A figure over the window [started_at, ended_at), as known at `at`. Of nothing there is no figure: None, never 0."""
+
+    table: ClassVar[str] = "slo_results"
+    figure: str  # GOODPUT (a ratio, 0 to 1) or MTTR (seconds from onset to resolved); slo/figures.py
+    window_seconds: int
+    at: datetime
+    started_at: datetime
+    ended_at: datetime
+    value: float | None = None  # of mttr the mean
+    median: float | None = None
+    p90: float | None = None
+    catch_up: float | None = None  # mean seconds from onset to the step before the failure
+    count: int = 0  # what `value` rests on: incidents resolved in the window, or GPU-seconds that the ledger covers
+    open: int = 0  # incidents not resolved by the window's end: they enter no average
+
+
 REMOTE: dict[str, tuple[type[Record], ...]] = {
     "surefoot.step": (Step,),
     "surefoot.live": (Live,),
@@ -347,4 +367,5 @@ RECORDS: tuple[type[Record], ...] = (
     NotificationTransition,
     Request,
     LedgerEntry,
+    SloResult,
 )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from pipeline.catalog import actions as action_catalog
@@ -43,7 +43,7 @@ class StoreSettings(Part):
     password: str = ""
     cluster: str = ""  # ON CLUSTER name; "" on one machine
     host: str = "127.0.0.1"
-    port: int = 18123
+    port: int = Field(18123, ge=1, le=65535)
     memory_bytes: int = 2 << 30
     query_seconds: float = 30.0
 
@@ -52,7 +52,7 @@ class IngestSettings(Part):
     """The receiver of telemetry. Senders use `url`; the server listens on host and port."""
 
     host: str = "127.0.0.1"
-    port: int = 4318
+    port: int = Field(4318, ge=1, le=65535)
     url: str = ""
     token: str = ""
     max_body_bytes: int = 64 << 20
@@ -70,7 +70,7 @@ class AgentSettings(Part):
     """The node's agent. Intervals are seconds."""
 
     host: str = "127.0.0.1"
-    port: int = 9412
+    port: int = Field(9412, ge=1, le=65535)
     interval: float = Field(10.0, gt=0)
     ring_interval: float = Field(0.25, gt=0)
     flush_interval: float = Field(0.25, gt=0)
@@ -97,7 +97,7 @@ class DetectSettings(Part):
     phase_limits: dict[str, float] = Field(
         default_factory=lambda: {
             **{"init": 600.0, "load_checkpoint": 1800.0, "compile": 3600.0, "checkpoint": 1800.0, "eval": 3600.0},
-            **{"data": 60.0, "between_steps": 60.0},  # a data loader that starts anew, an eval or save that was given no phase
+            **{"data": 60.0, "between_steps": 600.0},  # a data loader that starts anew; an eval or save that was given no phase
         }
     )
     heartbeat: float = Field(10.0, gt=0)
@@ -110,6 +110,12 @@ class RecoverySettings(Part):
     max_restarts_per_run: int = Field(20, ge=0)
     max_restarts_per_signature: int = Field(3, ge=0)
     window: float = Field(3600.0, gt=0)
+
+    @field_validator("modes", mode="before")
+    @classmethod
+    def _off(cls, modes: Any) -> Any:
+        """YAML reads a bare `off` as false."""
+        return {k: ActionMode.OFF if v is False else v for k, v in modes.items()} if isinstance(modes, dict) else modes
 
     @field_validator("modes")
     @classmethod
@@ -132,12 +138,20 @@ class ReceiverSettings(Part):
     key: str = ""
     min_severity: Literal["info", "warning", "error", "critical"] = "warning"
 
+    @model_validator(mode="after")
+    def _reachable(self) -> "ReceiverSettings":
+        if self.kind == "pagerduty" and not self.key:
+            raise ValueError("a pagerduty receiver needs its routing key: set key")
+        if self.kind == "webhook" and not self.url:
+            raise ValueError("a webhook receiver needs an address: set url")
+        return self
+
 
 class ConsoleSettings(Part):
     """The console. `url` is what pages link to."""
 
     host: str = "127.0.0.1"
-    port: int = 8501
+    port: int = Field(8501, ge=1, le=65535)
     url: str = ""
 
     @property
@@ -220,6 +234,12 @@ def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name.upper().split("__")[0] not in ours}
 
 
+def forget() -> None:
+    """Drop every setting of the environment, for this process and those that it starts."""
+    for name in [n for n in os.environ if n.startswith(PREFIX)]:
+        del os.environ[name]
+
+
 def keep_loopback_direct() -> None:
     """Take this machine's own addresses out of the reach of a proxy that the environment names, for us and the processes we start."""
     for name in ("NO_PROXY", "no_proxy"):
@@ -242,6 +262,8 @@ def _read(path: Path) -> dict[str, Any]:
 def _read_secret_files() -> None:
     """`SUREFOOT_X_FILE` becomes `SUREFOOT_X`, for this process and its children."""
     for name in [n for n in os.environ if n.startswith(PREFIX) and n.endswith("_FILE")]:
+        if not _is_setting(name.removesuffix("_FILE")):
+            raise SettingsError(f"unknown setting {name} in the environment{_nearest(name, _variables() | NOT_SETTINGS)}")
         try:
             os.environ[name.removesuffix("_FILE")] = Path(os.environ.pop(name)).read_text(encoding="utf-8").strip()
         except OSError as e:
@@ -250,10 +272,23 @@ def _read_secret_files() -> None:
 
 def _check_environment(environ: Mapping[str, str]) -> None:
     """pydantic-settings overlooks variables that it does not know; a typing error must not pass in silence."""
-    tops = {PREFIX + name.upper() for name in Settings.model_fields}
     for name in environ:
-        if name.startswith(PREFIX) and name not in NOT_SETTINGS and name.split("__")[0] not in tops:
-            raise SettingsError(f"unknown setting {name} in the environment{_nearest(name, tops | NOT_SETTINGS)}")
+        if name.startswith(PREFIX) and name not in NOT_SETTINGS and not _is_setting(name):
+            raise SettingsError(f"unknown setting {name} in the environment{_nearest(name, _variables() | NOT_SETTINGS)}")
+
+
+def _is_setting(name: str) -> bool:
+    """Whether a variable belongs to a setting or a group of them; what is wrong inside a group is found with its file's keys."""
+    return name.split("__")[0].removeprefix(PREFIX).lower() in Settings.model_fields
+
+
+def _variables() -> set[str]:
+    return {variable(key) for key in all_keys()}
+
+
+def variable(key: str) -> str:
+    """The environment's name of a setting: SUREFOOT_INGEST__PORT for ingest.port."""
+    return PREFIX + key.upper().replace(".", "__")
 
 
 def _explain(error: ValidationError) -> str:

@@ -1,6 +1,6 @@
 """Figures from the ledger and from incidents. Pure. A ratio is a sum over a sum; of nothing there is no figure, but None."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
@@ -8,6 +8,7 @@ from statistics import mean, median
 
 from pipeline.catalog.layers import Category
 from pipeline.clock import to_micros
+from pipeline.queries.repairs import Repair
 from pipeline.records import LedgerEntry
 
 INCIDENT_PARTS = (Category.DETECT, Category.LOCATE, Category.ACT, Category.RESTART, Category.LOST_PROGRESS)
@@ -26,7 +27,11 @@ def spent(entries: Iterable[LedgerEntry], start: datetime | None = None, end: da
 
 def goodput(entries: Iterable[LedgerEntry], start: datetime | None = None, end: datetime | None = None) -> float | None:
     """Productive GPU-time over all GPU-time within [start, end), 0 to 1; None where there is none."""
-    sums = spent(entries, start, end)
+    return productive_share(spent(entries, start, end))
+
+
+def productive_share(sums: Mapping[Category, float]) -> float | None:
+    """Goodput of sums by category, in any unit of GPU-time; None where they come to nothing."""
     total = sum(sums.values())
     return sums.get(Category.PRODUCTIVE, 0) / total if total else None
 
@@ -39,17 +44,6 @@ def incident_costs(entries: Iterable[LedgerEntry]) -> dict[str, dict[Category, i
             parts = costs.setdefault(entry.incident, dict.fromkeys(INCIDENT_PARTS, 0))
             parts[Category(entry.category)] += to_micros(entry.ended_at) - to_micros(entry.started_at)
     return costs
-
-
-@dataclass(frozen=True, slots=True)
-class Repair:
-    """An incident's times. `resolved` is None while it is open."""
-
-    incident: str
-    onset: datetime
-    recovered: datetime | None = None
-    caught_up: datetime | None = None
-    resolved: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +86,3 @@ def _spread(seconds: Sequence[float]) -> Spread | None:
         return None
     ordered = sorted(seconds)
     return Spread(len(ordered), mean(ordered), median(ordered), ordered[ceil(0.9 * len(ordered)) - 1])
-
-
-def downtime(outages: Iterable[tuple[datetime, datetime]], start: datetime, end: datetime) -> float:
-    """Seconds of [start, end) in which at least one of `outages` was on."""
-    total, reached = 0, to_micros(start)
-    for low, high in sorted((to_micros(a), to_micros(b)) for a, b in outages):
-        high = min(high, to_micros(end))
-        total += max(0, high - max(low, reached))
-        reached = max(reached, high)
-    return total / 1e6
-
-
-def work_at_risk(ranks: int, started_at: datetime, checkpoint_at: datetime | None, now: datetime) -> float:
-    """GPU-seconds that would be lost if the run died now: since its last complete checkpoint, or since its start."""
-    return ranks * max(0.0, (now - (checkpoint_at or started_at)).total_seconds())

@@ -4,6 +4,7 @@ from apscheduler.schedulers.base import BaseScheduler
 
 from pipeline.settings import Settings
 from pipeline.store import Store
+from slo.figures_job import FiguresJob
 from slo.ledger_job import LedgerJob
 
 LOOK = 2.0  # seconds between looks for something to do
@@ -11,14 +12,14 @@ LOOK = 2.0  # seconds between looks for something to do
 
 def register(scheduler: BaseScheduler, settings: Settings, store: Store) -> None:
     """Add slo's jobs to `scheduler`. A late one is never dropped, two of one never run together: each catches up from its watermark."""
-    ledger = LedgerJob(store)
-    scheduler.add_job(
-        ledger.tick,
-        "interval",
-        seconds=LOOK,
-        id="slo.ledger",
-        replace_existing=True,
-        misfire_grace_time=None,
-        coalesce=True,
-        max_instances=1,
-    )
+    for name, tick in (("slo.ledger", LedgerJob(store).tick), ("slo.figures", FiguresJob(store).tick)):
+        scheduler.add_job(
+            tick,
+            "interval",
+            seconds=LOOK,
+            id=name,
+            replace_existing=True,
+            misfire_grace_time=None,
+            coalesce=True,
+            max_instances=1,
+        )

@@ -1,5 +1,5 @@
 """`python -m surefoot` is the console script."""
 
-from surefoot.cli import main
+from surefoot.entry import main
 
 main()

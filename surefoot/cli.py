@@ -9,7 +9,7 @@ import click
 import structlog
 
 from pipeline.errors import SurefootError
-from pipeline.settings import Settings, keep_loopback_direct, load, pass_on
+from pipeline.settings import Settings, forget, keep_loopback_direct, load, pass_on
 from surefoot import __version__, parent
 
 CHATTY = {  # what these log below this level we report ourselves, once
@@ -35,6 +35,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(128 + signal.SIGINT)
         except ModuleNotFoundError as e:
             missing = (e.name or "").split(".")[0]
             if missing not in EXTRAS:
@@ -202,7 +204,7 @@ def run(settings: Settings, run_id: str | None, checkpoints: Path | None, comman
 
 @cli.command()
 @click.argument("kind", type=click.Choice(["kill", "hang"]))
-@click.option("--rank", type=int, default=1, show_default=True, help="The rank to hurt.")
+@click.option("--rank", type=click.IntRange(0, 1), default=1, show_default=True, help="The rank to hurt.")
 @click.option(
     "--where",
     type=click.Choice(["outside", "inside"]),
@@ -218,7 +220,7 @@ def run(settings: Settings, run_id: str | None, checkpoints: Path | None, comman
     "--also-kill", type=click.Choice(["ingest", "store", "jobs"]), help="SIGKILL this part of Surefoot right after the fault, too."
 )
 @click.option("--keep", type=FOLDER, help="Keep state, logs and losses in this new folder.")
-@click.option("--timeout", type=float, default=120.0, show_default=True, help="Give up after this many seconds.")
+@click.option("--timeout", type=click.FloatRange(20, 3600), default=120.0, show_default=True, help="Give up after this many seconds.")
 @click.option("--json", "as_json", is_flag=True, help="Last, print the result as one JSON object on one line.")
 @click.pass_obj
 def drill(_: Settings, /, as_json: bool, **plan: object) -> None:
@@ -234,6 +236,7 @@ def drill(_: Settings, /, as_json: bool, **plan: object) -> None:
     from surefoot.drill.report import as_json_line, as_text
     from surefoot.drill.run import drill as carry_out
 
+    forget()  # what is set for the cluster is not for a drill: it neither stores nor pages there
     result = carry_out(Plan(**plan), say=click.echo)  # type: ignore[arg-type]  # click has checked the types
     click.echo(as_text(result))
     if as_json:
@@ -251,10 +254,10 @@ def demo(settings: Settings) -> None:
     """
     from surefoot.drill.demo import demo as show
 
+    forget()
     sys.exit(show(settings, say=click.echo))
 
 
 def main() -> None:
-    """The console script. A broken pipe or Ctrl-C ends it without a traceback."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    """The console script."""
     cli.main(prog_name="surefoot")

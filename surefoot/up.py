@@ -25,6 +25,7 @@ READY_SECONDS = 90.0
 STOP_SECONDS = 10.0
 FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS = 0.1, 5.0, 10.0
 POLL_SECONDS = 0.05
+REFUSED = 2  # the exit code of a command that said in one line why it cannot go on
 NICE = 5  # on a machine that also trains, the training comes first
 
 log = structlog.get_logger()
@@ -103,6 +104,8 @@ class Stack:
         """Note who died, and start again who is due. A part that dies at once is started ever more seldom."""
         for child in self.children:
             if child.due is None and (code := child.process.poll()) is not None:
+                if code == REFUSED and not self.ready:
+                    raise SurefootError(f"{child.part.name} does not start: {self._last_line(child)}")
                 child.delay = FIRST_DELAY if now - child.started > STEADY_SECONDS else min(child.delay * 2, LONGEST_DELAY)
                 child.due = now + child.delay
                 log.warning("part died", part=child.part.name, exit=code, restart_in=child.delay, log=self._log_name(child))
@@ -111,6 +114,10 @@ class Stack:
                 child.restarts += 1
                 log.info("part restarted", part=child.part.name, pid=child.process.pid)
                 self.write_status()
+
+    def _last_line(self, child: Child) -> str:
+        lines = Path(self._log_name(child)).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1].removeprefix("surefoot: ") if lines else f"it ended with {REFUSED}"
 
     def _log_name(self, child: Child) -> str:
         return str(self.settings.state_dir / "logs" / f"{child.part.name}.log")

@@ -1,8 +1,8 @@
 """heartbeat_lost: a node is not heard. Which of its two voices is missing tells what that means.
 
 Agent silent, launcher polling: telemetry is lost and the run may be well, so nothing is done to it. Both
-silent: the host may be down. Neither is said while ingest itself was deaf, and a launcher that alone falls
-silent, or a run that ended, is neither.
+silent: the host may be down. Launcher silent, agent speaking: the launcher is gone, and nobody watches the
+ranks. None of it is said while ingest itself was deaf, nor of a run that ended.
 """
 
 from datetime import datetime, timedelta
@@ -10,20 +10,39 @@ from datetime import datetime, timedelta
 from alerts.detectors.rank_exit import replaced
 from alerts.detectors.verdict import Verdict, key_of
 from alerts.snapshot import LauncherLook, RankLook, RunLook, Snapshot
-from pipeline.catalog.faults import HOST_DOWN, TELEMETRY_LOST, Fault
+from pipeline.catalog.faults import HOST_DOWN, LAUNCHER_LOST, TELEMETRY_LOST, Fault
 from pipeline.records import FindingTransition
 
 NAME = "heartbeat_lost"
+RANKS_GONE = "its launcher is gone and so are its ranks"  # why the leader ends a run
 MARGIN = 2.0  # seconds beyond an agent's interval until its readings are missed
 
 
 def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
-    """A verdict for each node of a running attempt whose agent is not heard."""
-    if snapshot.ingest_steady is None or snapshot.ingest_steady < _deaf_time(snapshot):
+    """A verdict for each node of a running attempt whose agent is not heard, and for each run in progress whose launcher alone is not."""
+    if _deaf(snapshot):
         return []
     up = [run for run, attempt in snapshot.active() if attempt.state in ("starting", "running")]
     pairs = ((run, launcher) for run in up for launcher in snapshot.launchers if launcher.run == run.run)
-    return [verdict for run, launcher in pairs if (verdict := _verdict(snapshot, run, launcher, now))]
+    silent = [verdict for run, launcher in pairs if (verdict := _verdict(snapshot, run, launcher, now))]
+    alone = ((run, launcher) for run in snapshot.runs if (launcher := lost_launcher(snapshot, run, now)))
+    return [*silent, *(_alone(run, launcher, now) for run, launcher in alone)]
+
+
+def lost_launcher(snapshot: Snapshot, run: RunLook, now: datetime) -> LauncherLook | None:
+    """The launcher of a run in progress where it alone is gone: its node's agent spoke when it had been silent for long.
+
+    A host that goes down takes both at about the same time, and which of them is missed first says nothing.
+    """
+    if run.state != "started" or run.abandoned or _deaf(snapshot):
+        return None
+    mine = (one for one in snapshot.launchers if one.run == run.run and one.node == run.node)
+    launcher = max(mine, key=lambda one: one.at, default=None)
+    agent = _agent_silence(snapshot, run, run.node)
+    if launcher is None or agent is None or agent > _limit(snapshot, run, run.node):
+        return None
+    silence = min(launcher.age, (now - run.changed_at).total_seconds())  # of a run that begins again the last beat is an old one
+    return launcher if silence - agent > snapshot.detect.heartbeat else None
 
 
 def clears(finding: FindingTransition, snapshot: Snapshot, now: datetime) -> str | None:
@@ -31,15 +50,27 @@ def clears(finding: FindingTransition, snapshot: Snapshot, now: datetime) -> str
     run = snapshot.run(finding.run)
     if run is None:
         return None
+    launcher = next((one for one in snapshot.launchers if one.run == run.run and one.node == finding.node), None)
+    speaks = launcher is not None and launcher.age <= snapshot.detect.heartbeat / 2
+    if finding.fault == LAUNCHER_LOST.name:
+        return "the launcher is heard again" if speaks else _told(run) or replaced(run, finding.attempt)
     if run.state != "started":
         return "the run ended"
-    launcher = next((one for one in snapshot.launchers if one.run == run.run and one.node == finding.node), None)
     agent = _agent_silence(snapshot, run, finding.node)
     heard = agent is not None and agent <= snapshot.detect.heartbeat / 2
     if finding.fault == HOST_DOWN.name:
-        speaks = launcher is not None and launcher.age <= snapshot.detect.heartbeat / 2
         return replaced(run, finding.attempt) or ("agent and launcher are heard again" if heard and speaks else None)
     return "the agent is heard again" if heard else None
+
+
+def _told(run: RunLook) -> str | None:
+    """A failed run whose launcher said so itself was not lost; of one that the leader ended somebody has to know."""
+    return "its launcher told the run's end" if run.state == "failed" and run.reason != RANKS_GONE else None
+
+
+def _alone(run: RunLook, launcher: LauncherLook, now: datetime) -> Verdict:
+    reason = f"the launcher on {launcher.node} has been silent for {launcher.age:.0f} s while the node's agent speaks"
+    return _make(LAUNCHER_LOST, run, launcher, reason, now - timedelta(seconds=launcher.age), 0.9)
 
 
 def _verdict(snapshot: Snapshot, run: RunLook, launcher: LauncherLook, now: datetime) -> Verdict | None:
@@ -76,8 +107,10 @@ def _ranks(snapshot: Snapshot, run: RunLook, node: str) -> list[RankLook]:
     return [r for r in snapshot.ranks if r.run == run.run and r.node == node]
 
 
-def _deaf_time(snapshot: Snapshot) -> float:
-    return max(snapshot.detect.heartbeat, snapshot.agent_interval + MARGIN)
+def _deaf(snapshot: Snapshot) -> bool:
+    """Whether ingest has not been hearing for long enough to tell who is silent."""
+    steady = snapshot.ingest_steady
+    return steady is None or steady < max(snapshot.detect.heartbeat, snapshot.agent_interval + MARGIN)
 
 
 def _make(fault: Fault, run: RunLook, launcher: LauncherLook, reason: str, onset: datetime, confidence: float) -> Verdict:

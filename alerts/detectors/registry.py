@@ -7,7 +7,16 @@ from datetime import datetime
 from alerts.detectors import heartbeat_lost, rank_exit, step_stall
 from alerts.detectors.verdict import Verdict
 from alerts.snapshot import Snapshot
-from pipeline.catalog.faults import COLLECTIVE_HANG, HOST_DOWN, RANK_CRASH, RANK_STOPPED, STARTUP_FAILURE, TELEMETRY_LOST, Fault
+from pipeline.catalog.faults import (
+    COLLECTIVE_HANG,
+    HOST_DOWN,
+    LAUNCHER_LOST,
+    RANK_CRASH,
+    RANK_STOPPED,
+    STARTUP_FAILURE,
+    TELEMETRY_LOST,
+    Fault,
+)
 from pipeline.records import FindingTransition
 
 
@@ -25,6 +34,6 @@ class Detector:
 DETECTORS: tuple[Detector, ...] = (
     Detector(rank_exit.NAME, (RANK_CRASH, STARTUP_FAILURE), rank_exit.detect, rank_exit.clears, once=True),
     Detector(step_stall.NAME, (RANK_STOPPED, COLLECTIVE_HANG, RANK_CRASH), step_stall.detect, step_stall.clears),
-    Detector(heartbeat_lost.NAME, (TELEMETRY_LOST, HOST_DOWN), heartbeat_lost.detect, heartbeat_lost.clears),
+    Detector(heartbeat_lost.NAME, (TELEMETRY_LOST, HOST_DOWN, LAUNCHER_LOST), heartbeat_lost.detect, heartbeat_lost.clears),
 )
 BY_NAME: dict[str, Detector] = {d.name: d for d in DETECTORS}

@@ -8,7 +8,7 @@ from alerts.detectors import rank_exit
 from alerts.detectors.verdict import Verdict
 from alerts.incidents.lifecycle import State, open_incident
 from alerts.transitions import LEADER
-from pipeline.catalog.faults import BY_NAME, HOST_DOWN, RANK_STOPPED, TELEMETRY_LOST, Fault
+from pipeline.catalog.faults import BY_NAME, HOST_DOWN, LAUNCHER_LOST, RANK_STOPPED, TELEMETRY_LOST, Fault
 from pipeline.records import FindingTransition, IncidentTransition
 
 
@@ -76,7 +76,7 @@ def title(fault: Fault, run: str, node: str, rank: int | None) -> str:
 
 def is_located(verdict: Verdict) -> bool:
     """Whether the verdict names the one place: a rank, or for a silent node the node."""
-    return verdict.rank is not None or (verdict.fault in (HOST_DOWN, TELEMETRY_LOST) and verdict.node != "")
+    return verdict.rank is not None or (verdict.fault in (HOST_DOWN, TELEMETRY_LOST, LAUNCHER_LOST) and verdict.node != "")
 
 
 def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) -> dict[str, Any]:

@@ -14,11 +14,13 @@ from pipeline.queries.run_checkpoints import Checkpoint, run_checkpoints
 from pipeline.queries.run_pace import RunPace, run_pace
 from pipeline.queries.run_states import RunState, run_states
 from pipeline.queries.signs_of_life import signs_of_life
+from pipeline.queries.slo_latest import slo_latest
 from pipeline.queries.spending_over_time import Slice, spending_over_time
-from pipeline.records import IncidentTransition
+from pipeline.records import MTTR, IncidentTransition, SloResult
 from pipeline.vitals import INGEST, JOBS, Health, Sign, Verdict, judge_signs, overall
 
-_HOUR = 3600.0
+_HOUR, _DAY = 3600.0, 86400
+_FRESH = 5  # minutes for which a figure of slo counts: it is written every minute
 _FINE, _COARSE, _SHORT = 10, 60, 900.0  # seconds of a bar of the goodput chart: fine while there is little to show
 _LISTED = 20
 
@@ -37,12 +39,14 @@ def page() -> None:
     checkpoints = {c.run: c for c in sheet.rows(run_checkpoints, names)}
     window = _window(runs, sheet.now)
     slices = sheet.rows(spending_over_time, sheet.ago(hours=1), sheet.ago(), width=_width(window))
+    results = sheet.rows(slo_latest, sheet.ago(minutes=_FRESH))
 
     parts.trouble(sheet)
     if sheet.blank:
         show(_status(_verdict(sheet, still, signs), still, going, sheet))
         return
-    show(_status(_verdict(sheet, still, signs), still, going, sheet), parts.gap(), _figures(sheet, still, going, checkpoints, slices))
+    figures = _figures(sheet, still, going, checkpoints, slices, results)
+    show(_status(_verdict(sheet, still, signs), still, going, sheet), parts.gap(), figures)
     _incidents(sheet, still, incidents)
     if runs or slices:
         _goodput(sheet, slices, window)
@@ -91,10 +95,11 @@ def _figures(
     going: Sequence[RunState],
     checkpoints: dict[str, Checkpoint],
     slices: Sequence[Slice],
+    results: Sequence[SloResult],
 ) -> Html:
     spent = _by_category(slices)
     measured = max((s.until for s in slices), default=None)
-    risk = sum(at_risk(r, checkpoints.get(r.run), sheet.now) for r in going)
+    risk = sum(parts.at_risk(r, checkpoints.get(r.run), sheet.now) for r in going)
     gpus = sum(r.ranks for r in going)
     lost = sum(parts.losses(spent).values())
     worst = still[0].severity if still else ""
@@ -115,16 +120,24 @@ def _figures(
                 words.gpu_time(lost) if slices else words.NO_DATA,
                 "waiting, restarting, lost progress",
             ),
+            _mttr(results),
             Figure("Work at risk", words.gpu_time(risk) if going else words.gpu_time(0), "since the last complete checkpoints"),
             Figure("Runs in progress", str(len(going)), f"{words.plural(gpus, 'GPU')} or CPU ranks" if going else "none right now"),
         )
     )
 
 
-def at_risk(run: RunState, checkpoint: Checkpoint | None, now: datetime) -> float:
-    """GPU-seconds since the last complete checkpoint of `run`, or since its start where it has none."""
-    since = checkpoint.at if checkpoint else run.started_at
-    return run.ranks * max(0.0, (now - since).total_seconds())
+def _mttr(results: Sequence[SloResult]) -> Figure:
+    """The time to repair, as the job of slo wrote it last."""
+    label = "MTTR, last 24 h"
+    found = next((r for r in results if r.figure == MTTR and r.window_seconds == _DAY), None)
+    if found is None:
+        return Figure(label, words.NO_DATA, f"not computed in the last {_FRESH} min")
+    if found.value is None:
+        return Figure(label, words.NO_DATA, "no incident was resolved")
+    pieces = (f"mean {words.duration(found.value)}", f"p90 {words.duration(found.p90)}", f"{found.count} resolved")
+    note = " \u00b7 ".join(part.replace(" ", "\u00a0") for part in pieces)  # a line breaks between them only
+    return Figure(label, words.duration(found.median), note)
 
 
 def _by_category(slices: Sequence[Slice]) -> dict[str, float]:
@@ -195,7 +208,7 @@ def _run_row(sheet: Sheet, r: RunState, pace: RunPace | None, checkpoint: Checkp
         f"{pace.step:,}" if pace else "-",
         words.duration(pace.step_seconds) if pace and going and pace.step_seconds is not None else "-",
         words.ago(pace.at, sheet.now) if pace else "-",
-        words.gpu_time(at_risk(r, checkpoint, sheet.now)) if going else "-",
+        words.gpu_time(parts.at_risk(r, checkpoint, sheet.now)) if going else "-",
         str(max(r.launches - 1, 0)),
     )
 

@@ -121,8 +121,7 @@ def _title(r: RunState, sheet: Sheet) -> Html:
 
 def _figures(sheet: Sheet, r: RunState, pace: RunPace | None, checkpoint: Checkpoint | None, spending: Sequence[Spending]) -> Html:
     going = r.state == "started"
-    since = checkpoint.at if checkpoint else r.started_at
-    risk = r.ranks * max(0.0, (sheet.now - since).total_seconds()) if going else 0.0
+    risk = parts.at_risk(r, checkpoint, sheet.now) if going else 0.0
     saved = f"checkpoint of step {checkpoint.step}, {words.ago(checkpoint.at, sheet.now)}" if checkpoint else "no complete checkpoint yet"
     spent = by_category(spending)
     return parts.figures(

@@ -3,11 +3,13 @@
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from logging import INFO, WARNING
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 import structlog
 
@@ -108,15 +110,18 @@ class Launcher:
             self._leave_nothing()
             self._poller.close()
             sender.close(_FLUSH if sender.stats().reachable else _FLUSH_BLIND)
+            self._tell_losses(sender.stats().dropped)
         return end.code if end.code >= 0 else 128 - end.code
 
     def _run(self) -> End:
         self._journal.run_is("started", "surefoot run")
+        _log.info("run", run=self.run, console=f"{self.settings.console.link}/run?run={quote(self.run)}")
         self._poller.start()
         end: Next | End = self._first()
         while isinstance(end, Next):
             end = self._attempt(end)
         self._journal.run_is("failed" if end.code else "finished", end.reason, exit_code=end.code)
+        _log.log(WARNING if end.code else INFO, "run ended", run=self.run, exit=end.code, reason=end.reason)
         return end
 
     # --- starting ---------------------------------------------------------------------------------
@@ -162,6 +167,7 @@ class Launcher:
         except OSError as e:
             return self._not_begun(following, boot.NOT_EXECUTABLE, f"the command could not be started: {e.strerror}")
         self._enter("running")
+        _log.info("attempt started", attempt=issued.attempt, resume_from=resume or "the start", why=request.reason if request else "")
         if request:
             self._journal.progress(issued.attempt, request, "done", f"attempt {issued.attempt} was started")
         return attempt
@@ -235,6 +241,7 @@ class Launcher:
             code = -9
         self._journal.attempt_is(attempt.start.attempt, attempt.start.launch, "ended", reason, exit_code=code, action=action)
         self._failures.append(Failure(monotonic(), attempt.stepped))
+        _log.log(WARNING if code else INFO, "attempt ended", attempt=attempt.start.attempt, exit=code, reason=reason)
         return code
 
     # --- waiting ----------------------------------------------------------------------------------
@@ -307,6 +314,12 @@ class Launcher:
     @property
     def _launches(self) -> Path:
         return self.settings.state_dir / "launches"
+
+    def _tell_losses(self, parts: Mapping[str, int]) -> None:
+        if unread := self._shipper.dropped:
+            _log.warning("output was shown but not kept: the command printed faster than it could be read along", bytes=unread)
+        if any(parts.values()):
+            _log.warning("telemetry was not delivered", **parts)
 
     def _ship(self, printed: list[Printed]) -> None:
         if attempt := self.loop.attempt:

@@ -12,16 +12,19 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from exporters.job.lines import Closing, Piece, Report, Splitter, pieces, torchrun_word
-from pipeline.clock import utcnow
+from pipeline.clock import EPOCH, utcnow
 
 _BLOCK: Final = 1 << 16
 _LIMIT: Final = 8 << 20  # bytes of copies that may wait
 _PIPE: Final = 1 << 20  # bytes that the command may be ahead of us: what an ordinary user may ask for
 STDOUT, STDERR, MERGED = "stdout", "stderr", "merged"
+
+
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class Shipper:
         self._size = 0
         self._change = threading.Condition()
         self._idle = True
+        self._last = EPOCH
         self._splitters: dict[str, Splitter] = {}
         threading.Thread(target=self._run, name="log-shipper", daemon=True).start()
 
@@ -87,10 +91,15 @@ class Shipper:
         for copy in batch:
             splitter = self._splitters.setdefault(copy.stream, Splitter())
             for line in splitter.feed(copy.data) if copy.data else splitter.finish():
-                printed += [Printed(copy.at, copy.stream, piece) for piece in pieces(line)]
+                printed += [Printed(self._stamp(copy.at), copy.stream, piece) for piece in pieces(line)]
                 if word := torchrun_word(line):
                     self._told(word)
         self._ship(printed)
+
+    def _stamp(self, at: datetime) -> datetime:
+        """`at`, or just after the line before: what came in one read keeps its order wherever it is sorted by time."""
+        self._last = max(at, self._last + _MICROSECOND)
+        return self._last
 
 
 class Tee:

@@ -50,7 +50,6 @@ ACTION_PROGRESS = EventKind(
     "A launcher's answer to a request; `code` is accepted, done, failed or refused",
     ("action", "term"),
 )
-ATTEMPT_LOST = EventKind("attempt_lost", Layer.FRAMEWORK, Severity.ERROR, "A launcher found its command gone without an exit status", ())
 AGENT_STARTED = EventKind("agent_started", Layer.UNKNOWN, Severity.INFO, "A node's agent started; `code` is the boot id", ())
 COLLECTOR_FAILED = EventKind("collector_failed", Layer.UNKNOWN, Severity.WARNING, "A collector gave no readings; `code` is its name", ())
 
@@ -63,7 +62,6 @@ EVENTS: tuple[EventKind, ...] = (
     RING_INVALID,
     CAPTURE,
     ACTION_PROGRESS,
-    ATTEMPT_LOST,
     AGENT_STARTED,
     COLLECTOR_FAILED,
 )

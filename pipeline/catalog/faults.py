@@ -49,9 +49,26 @@ TELEMETRY_LOST = Fault(
     None,
     "A node's agent is silent while its launcher still speaks; the run itself may be well",
 )
+LAUNCHER_LOST = Fault(
+    "launcher_lost",
+    Layer.FRAMEWORK,
+    Severity.CRITICAL,
+    20,
+    None,
+    "A run's launcher is gone: nobody watches or restarts its ranks",
+)
 RESTART_LOOP = Fault(
     "restart_loop", Layer.SCHEDULER, Severity.CRITICAL, None, None, "The run failed the same way too often; Surefoot stopped restarting it"
 )
 
-FAULTS: tuple[Fault, ...] = (RANK_CRASH, RANK_STOPPED, COLLECTIVE_HANG, STARTUP_FAILURE, HOST_DOWN, TELEMETRY_LOST, RESTART_LOOP)
+FAULTS: tuple[Fault, ...] = (
+    RANK_CRASH,
+    RANK_STOPPED,
+    COLLECTIVE_HANG,
+    STARTUP_FAILURE,
+    HOST_DOWN,
+    TELEMETRY_LOST,
+    LAUNCHER_LOST,
+    RESTART_LOOP,
+)
 BY_NAME: dict[str, Fault] = {f.name: f for f in FAULTS}

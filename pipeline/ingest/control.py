@@ -126,7 +126,7 @@ def _request(action: IssuedAction) -> dict[str, Any]:
 def answer(question: Question, waiting: Issued) -> Answer:
     """What of all that waits for its run a launcher should hear."""
     requests = tuple(a for a in waiting.actions if a.id not in question.seen)
-    attempts = [a for a in waiting.attempts if a.launch == question.launch and not question.attempt]
+    attempts = [a for a in waiting.attempts if a.launch >= question.launch and not question.attempt]  # the one asked for may be used up
     return Answer(waiting.term, attempts[-1] if attempts else None, requests)
 
 

@@ -271,6 +271,21 @@ CREATE TABLE IF NOT EXISTS {database}.ledger {on_cluster} (
 ) ENGINE = {merge_tree} ORDER BY (run, attempt, part, generation, rank, started_at)
 SETTINGS {dedup};
 
+CREATE TABLE IF NOT EXISTS {database}.slo_results {on_cluster} (
+    figure LowCardinality(String),
+    window_seconds UInt32,
+    at DateTime64(6, 'UTC') CODEC(Delta, ZSTD),
+    started_at DateTime64(6, 'UTC') CODEC(Delta, ZSTD),
+    ended_at DateTime64(6, 'UTC') CODEC(Delta, ZSTD),
+    value Nullable(Float64),
+    median Nullable(Float64),
+    p90 Nullable(Float64),
+    catch_up Nullable(Float64),
+    count UInt64,
+    open UInt32
+) ENGINE = {merge_tree} PARTITION BY toYYYYMM(at) ORDER BY (figure, window_seconds, at)
+TTL toDateTime(at) + INTERVAL 400 DAY SETTINGS ttl_only_drop_parts = 1, {dedup};
+
 CREATE TABLE IF NOT EXISTS {database}.watermarks {on_cluster} (
     job String,
     at DateTime64(6, 'UTC'),

@@ -82,6 +82,7 @@ def start(plan: Plan, stack: Stack, run: str, extra: Sequence[str] = ()) -> Subj
     """Start the training under the launcher, its output in `train.log` of the run's folder; `extra` as in `command`."""
     out = stack.folder / run
     (out / "checkpoints").mkdir(parents=True)
+    (out / "tmp").mkdir()  # torchrun leaves folders where TMPDIR says
     launcher = [sys.executable, "-P", "-m", "surefoot", "--config", str(stack.config), "--parent", str(os.getpid())]
     with (out / "train.log").open("ab") as log:
         process = subprocess.Popen(
@@ -89,6 +90,7 @@ def start(plan: Plan, stack: Stack, run: str, extra: Sequence[str] = ()) -> Subj
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
+            env={**os.environ, "TMPDIR": str(out / "tmp")},
             start_new_session=True,
         )
     return Subject(process, run, out)

@@ -36,6 +36,9 @@ class Located:
     node: str
     rank: int | None
 
+    def __str__(self) -> str:
+        return f"layer {self.layer}, node {self.node or 'unknown'}, rank {'unknown' if self.rank is None else self.rank}"
+
 
 @dataclass(frozen=True, slots=True)
 class Truth:

@@ -117,7 +117,7 @@ def _judge(result: Result, *, resolved: bool, finished: bool) -> None:
     if not detected:
         wrong.append(f"the incident names attempt {result.attempt or 'none'}, the fault was in {truth.attempt}")
     if not located:
-        wrong.append(f"located at {result.located}, injected at {truth.located}")
+        wrong.append(f"located at {result.located or 'no place'}, injected at {truth.located}")
     if not finished:
         wrong.append("the training did not finish with exit code 0")
     if not resolved:

@@ -1,6 +1,5 @@
 """The leader's jobs under a real scheduler, and what is told when the store is away."""
 
-import contextlib
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -64,6 +63,23 @@ def test_a_store_that_is_away_is_told_once_and_its_return_once() -> None:
     assert [entry["event"] for entry in logs] == ["job_fails", "job_works_again"]
 
 
+def test_a_defect_in_a_tick_is_told_once_with_its_traceback_and_the_next_tick_tries_again() -> None:
+    defect, away = ValueError("a defect"), StoreUnavailable("nobody answers")
+    work: Any = Flaky([None, defect, defect, away, defect, None])
+    job = Patient("tick", work)
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(6):
+            job()
+    told = [(entry["event"], entry.get("kind"), bool(entry.get("exc_info"))) for entry in logs]
+    assert told == [
+        ("job_fails", "ValueError", True),
+        ("job_fails", "StoreUnavailable", False),
+        ("job_fails", "ValueError", True),
+        ("job_works_again", None, False),
+    ]
+    assert not work.outcomes, "every call did its work"
+
+
 def test_a_leader_whose_ticks_fail_gives_no_sign_of_life(store: Store) -> None:
     seconds = 0.0
     away, defect = StoreUnavailable("nobody answers"), ValueError("a defect")
@@ -72,8 +88,7 @@ def test_a_leader_whose_ticks_fail_gives_no_sign_of_life(store: Store) -> None:
     heart = Heart("a", store, 1, lambda: tick.idle < STUCK_SECONDS)
     beats = []
     for seconds in (1.0, 8.0, 12.0, 13.0):  # noqa: B007 - the stopwatch reads it
-        with contextlib.suppress(ValueError):
-            tick()
+        tick()
         heart()
         beats.append(len(store.query("SELECT at FROM beats")))
     assert beats == [1, 2, 2, 3]

@@ -19,6 +19,7 @@ from pipeline.queries.requests_about import requests_about
 from pipeline.records import Request
 from pipeline.settings import ConsoleSettings, Settings
 from pipeline.store import Store
+from slo.figures_job import FiguresJob
 
 Console = Callable[..., AppTest]
 Says = Callable[[AppTest], str]
@@ -106,6 +107,22 @@ def test_now_is_fine_only_when_everything_was_heard(console: Console, says: Says
     assert "Goodput, last hour 86.0 %" in said
     # the checkpoint was 60 s before the seed was made, and 2 ranks went on
     assert "Work at risk 1" in said and "GPU-s since the last complete checkpoints" in said
+
+
+def test_now_shows_the_time_to_repair_and_no_data_where_nothing_was_resolved(
+    console: Console, says: Says, later: Callable[[], None], seed: Any, store: Store
+) -> None:
+    """The seed's incident took 39.4 s from its onset; a figure of ten minutes ago does not count."""
+    job = FiguresJob(store, lambda: seed.now)
+    FiguresJob(store, lambda: seed.back(600)).run_pass(None)
+    assert "MTTR, last 24 h no data not computed in the last 5 min" in says(console("now"))
+    job.run_pass(None)
+    later()
+    assert "MTTR, last 24 h no data no incident was resolved" in says(console("now"))
+    seed.crash("r", ago=150)
+    FiguresJob(store).run_pass(seed.back(110.6))
+    later()
+    assert "MTTR, last 24 h 39 s mean 39 s \u00b7 p90 39 s \u00b7 1 resolved" in says(console("now"))
 
 
 def test_a_silent_agent_is_shown_as_unknown_never_as_ok(console: Console, says: Says, seed: Any) -> None:

@@ -23,7 +23,9 @@ TOKEN = "test-token"
 MAIN = """
 import sys
 import structlog
-structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+structlog.configure(
+    logger_factory=structlog.PrintLoggerFactory(sys.stderr), wrapper_class=structlog.make_filtering_bound_logger("warning")
+)  # what the launcher says of itself would stand between the command's own lines
 from pathlib import Path
 from exporters.job.launcher import run
 from pipeline.settings import load
@@ -57,6 +59,7 @@ class Plane:
     issue: bool = True
     term: int = 7
     away: bool = False
+    first: int = 1  # the least launch that is not used up
     calls: list[dict[str, str]] = field(default_factory=list)
     received: list[Received] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -119,9 +122,8 @@ class Plane:
             seen = set(filter(None, call["seen"].split(",")))
             while True:
                 wanted = [r for r in self.requests if self.repeat or r["id"] not in seen]
-                attempt = (
-                    {"id": f"{call['run']}-{call['launch']}", "launch": int(call["launch"])} if self.issue and not call["attempt"] else None
-                )
+                launch = max(self.first, int(call["launch"]))
+                attempt = {"id": f"{call['run']}-{launch}", "launch": launch} if self.issue and not call["attempt"] else None
                 left = deadline - time.monotonic()
                 if wanted or attempt or left <= 0:
                     return {"term": self.term, "attempt": attempt, "requests": wanted}

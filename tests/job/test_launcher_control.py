@@ -50,6 +50,14 @@ def test_the_leader_names_the_attempt(launch, plane):
     }
 
 
+def test_where_the_launch_it_asks_for_is_used_up_it_takes_the_number_from_the_answer_and_counts_on_from_there(launch, plane):
+    plane.first = 7
+    assert launch("sh", "-c", "echo $SUREFOOT_ATTEMPT_ID").output()[0] == b"r-7\n"
+    assert plane.calls[0]["launch"] == "1"
+    assert {(t["attempt"], t["launch"]) for t in plane.records("surefoot.transition") if t["table"] == "attempts"} == {("r-7", 7)}
+    assert launch("sh", "-c", "echo $SUREFOOT_ATTEMPT_ID").output()[0] == b"r-8\n"
+
+
 def test_a_running_launcher_gives_a_sign_of_life_with_its_ranks(launch, plane, ranked):
     launch(*ranked(2, SLEEP))
     pids = [plane.pid(r) for r in (0, 1)]

@@ -105,11 +105,13 @@ def test_what_a_launcher_has_seen_is_no_news() -> None:
     assert answer(QUESTION, Issued(7, (ACTION,))).requests == (ACTION,)
 
 
-def test_an_attempt_is_given_only_to_a_launcher_that_has_none_and_asks_for_this_launch() -> None:
+def test_an_attempt_is_given_only_to_a_launcher_that_has_none_and_asks_for_this_launch_or_an_earlier_one() -> None:
     waiting = Issued(7, (), (IssuedAttempt("r-1", 1), IssuedAttempt("r-2", 2)))
     assert answer(replace(QUESTION, attempt="", launch=2), waiting).attempt == IssuedAttempt("r-2", 2)
     assert answer(replace(QUESTION, attempt="", launch=3), waiting).attempt is None
     assert answer(QUESTION, waiting).attempt is None
+    used_up = Issued(7, (), (IssuedAttempt("r-5", 5),))
+    assert answer(replace(QUESTION, attempt="", launch=2), used_up).attempt == IssuedAttempt("r-5", 5)
 
 
 # --- the read model, in the real store -------------------------------------------------------

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from pipeline.catalog.layers import Category
 from pipeline.clock import from_micros
-from pipeline.loss import loss_sentence
+from pipeline.loss import loss_sentence, work_at_risk
+from pipeline.queries.repairs import Repair
 from pipeline.records import LedgerEntry
-from slo.figures import INCIDENT_PARTS, Repair, Spread, downtime, goodput, incident_costs, mttr, spent, work_at_risk
+from slo.figures import INCIDENT_PARTS, Spread, goodput, incident_costs, mttr, spent
 
 T0 = datetime(2026, 11, 30, tzinfo=UTC)
 S = 1_000_000
@@ -109,17 +110,6 @@ def test_without_a_resolved_incident_there_is_no_mttr_rather_than_zero() -> None
 def test_the_ninetieth_percentile_is_the_nearest_rank() -> None:
     repairs = [Repair(str(n), at(0), resolved=at(n)) for n in range(1, 11)]
     assert mttr(repairs, at(0), at(100)).resolve == Spread(10, 5.5, 5.5, 9.0)
-
-
-def test_downtime_is_the_union_of_outages_within_the_window() -> None:
-    """-10-5, 3-8 and 20-30 overlap to 0-8 and 20-25 of the window."""
-    assert downtime([(at(3), at(8)), (at(-10), at(5)), (at(20), at(30)), (at(21), at(22))], at(0), at(25)) == 13.0
-
-
-@given(st.lists(st.tuples(st.integers(-20, 60), st.integers(0, 30))), st.integers(0, 20), st.integers(1, 30))
-def test_downtime_is_what_counting_second_by_second_gives(outages: list[tuple[int, int]], start: int, length: int) -> None:
-    counted = sum(any(low <= s < low + size for low, size in outages) for s in range(start, start + length))
-    assert downtime([(at(low), at(low + size)) for low, size in outages], at(start), at(start + length)) == counted
 
 
 def test_work_at_risk_counts_from_the_last_checkpoint_or_from_the_start() -> None:

@@ -56,6 +56,19 @@ def test_all_packages_come_from_one_folder_whatever_the_current_one_is(tmp_path:
     assert {Path(p).parent for p in done.stdout.split()} == {ROOT}
 
 
+@pytest.mark.parametrize("words", [("--version",), ("agent", "--once"), ("run", "--", "true")], ids=" ".join)
+def test_packages_of_the_same_names_on_the_python_path_do_not_get_in_the_way(tmp_path: Path, words: tuple[str, ...]) -> None:
+    for room in ROOMS[:-1]:
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "__init__.py").write_text("raise ImportError('not ours')")
+    env = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "SUREFOOT_STATE_DIR": str(tmp_path / "s")}
+    env |= {"SUREFOOT_RING_DIR": str(tmp_path / "r"), "SUREFOOT_INGEST__PORT": "1", "SUREFOOT_JOB__CONTROL_TIMEOUT": "0.2"}
+    done = subprocess.run(
+        [sys.executable, "-m", "surefoot", *words], cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_no_module_lies_where_streamlit_or_pytest_would_stumble_over_it() -> None:
     assert not list((ROOT / "tests").rglob("__init__.py"))
     assert not list(ROOT.glob("*.py"))

@@ -106,3 +106,34 @@ def test_a_proxy_never_stands_between_surefoots_own_parts(monkeypatch: pytest.Mo
     keep_loopback_direct()
     assert should_bypass_proxies("http://127.0.0.1:4318/healthz", no_proxy=None)
     assert not should_bypass_proxies("http://example.org/", no_proxy=None)
+
+
+def test_the_page_of_settings_is_that_of_the_code() -> None:
+    from surefoot.settings_page import page
+
+    assert (Path(__file__).parents[2] / "docs/settings.md").read_text() == page(), (
+        "run: python -m surefoot.settings_page > docs/settings.md"
+    )
+
+
+def test_bare_off_in_yaml_means_off(tmp_path: Path) -> None:
+    assert load(written(tmp_path, "recovery: {modes: {restart_run: off}}")).recovery.modes["restart_run"] == "off"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("receivers: [{kind: pagerduty}]", "needs its routing key"),
+        ("receivers: [{kind: webhook}]", "needs an address"),
+        ("console: {port: 99999}", "setting console.port"),
+    ],
+)
+def test_what_could_never_work_is_refused_at_start(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        load(written(tmp_path, text))
+
+
+def test_a_file_named_for_something_that_is_no_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUREFOOT_CONFIG_FILE", "/etc/surefoot.yaml")
+    with pytest.raises(SettingsError, match="unknown setting SUREFOOT_CONFIG_FILE"):
+        load()

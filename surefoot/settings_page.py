@@ -1,0 +1,53 @@
+"""`docs/settings.md`, made from the settings themselves: `python -m surefoot.settings_page > docs/settings.md`."""
+
+import sys
+from typing import Any
+
+from pydantic_core import PydanticUndefined
+
+from pipeline.settings import Part, Settings, variable
+
+HEAD = """# Settings
+
+Each can stand in the YAML file (`--config FILE` or `SUREFOOT_CONFIG`) or in the environment, which wins. `NAME_FILE` reads the value
+of `NAME` from a file. Times are seconds, sizes bytes. Made from the code; do not edit.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    single = [_row(name, name, info) for name, info in Settings.model_fields.items() if not _is_part(info)]
+    parts = [_part(name, info.annotation) for name, info in Settings.model_fields.items() if _is_part(info)]
+    return "\n".join([HEAD, *_table(single), *parts]) + "\n"
+
+
+def _is_part(info: Any) -> bool:
+    return isinstance(info.annotation, type) and issubclass(info.annotation, Part)
+
+
+def _part(name: str, part: Any) -> str:
+    rows = [_row(field, f"{name}.{field}", info) for field, info in part.model_fields.items()]
+    return "\n".join([f"\n## {name}\n", *(part.__doc__ or "").strip().splitlines(), "", *_table(rows)])
+
+
+def _table(rows: list[str]) -> list[str]:
+    return ["| key | default | environment |", "|---|---|---|", *rows]
+
+
+def _row(name: str, key: str, info: Any) -> str:
+    return f"| `{name}` | {_default(info)} | `{variable(key)}` |"
+
+
+def _default(info: Any) -> str:
+    if name := getattr(info.default_factory, "__name__", ""):
+        made = info.default_factory() if name == "<lambda>" and isinstance(info.default_factory(), dict) else None
+        return "this machine's name" if made is None and name == "<lambda>" else f"`{made or {}}`"
+    if isinstance(info.default, tuple):
+        return "`[{kind: log}]`" if info.default else "none"
+    if info.default is PydanticUndefined:
+        return "required"
+    return f"`{info.default}`" if info.default not in ("", ()) else "none"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,194 @@
+"""A launcher that is killed: it is found and told, and its run is ended once when nothing of it is left. And who comes after it."""
+
+from typing import Any
+
+from alerts.detectors.heartbeat_lost import RANKS_GONE
+from pipeline.records import RunTransition
+
+
+def running(world: Any) -> None:
+    world.run()
+    world.attempt("issued")
+    world.attempt("starting")
+    world.attempt("running")
+    world.wait(20)
+    world.steps(60)
+    goes_on(world, 15)
+
+
+def goes_on(world: Any, seconds: int, *, launcher: bool = True, launch: int = 1, state: str = "S") -> None:
+    """The world for so long, with its agent, and with or without its launcher."""
+    for _ in range(seconds):
+        world.wait(1)
+        world.ingest()
+        if launcher:
+            world.beat(launch=launch)
+        for rank in (0, 1):
+            world.live(rank, step=61, completed=60, phase="forward", since=world.now, launch=launch, state=state)
+        world.tick()
+
+
+def runs(world: Any) -> list[RunTransition]:
+    return world.store.read(RunTransition, "SELECT * FROM runs WHERE run = {run:String} ORDER BY at", {"run": world.name})
+
+
+def test_a_killed_launcher_is_paged_restarts_nothing_and_its_run_is_ended_once_when_its_ranks_are_gone(world: Any) -> None:
+    running(world)
+    assert not world.incidents()
+    goes_on(world, 12, launcher=False)
+    (incident,) = world.incidents()
+    assert (incident.fault, incident.severity, incident.new_state, incident.node, incident.located_at) == (
+        "launcher_lost",
+        "critical",
+        "open",
+        "node-a",
+        incident.detected_at,
+    )
+    assert [n.event for n in world.notifications() if n.receiver == "pager"] == ["trigger"]
+    goes_on(world, 90, launcher=False)
+    assert [r.new_state for r in runs(world)] == ["started"], "its ranks still work"
+    assert not world.actions()
+
+    for state in "XX":
+        goes_on(world, 2, launcher=False, state=state)
+        world.restart_jobs()
+    goes_on(world, 15, launcher=False, state="X")
+    started, failed = runs(world)
+    assert (failed.old_state, failed.new_state, failed.actor, failed.reason, failed.exit_code) == (
+        "started",
+        "failed",
+        "leader",
+        RANKS_GONE,
+        None,
+    )
+    assert (failed.node, failed.command) == (started.node, started.command)
+    last = world.incidents()[-1]
+    assert last.new_state == "open", "as of any run that failed for good: somebody has to say that they know"
+    world.asks("i1", "acknowledge", last.incident)
+    world.tick()
+    world.tick()
+    assert world.incidents()[-1].new_state == "resolved"
+
+
+def test_a_run_of_which_nothing_is_heard_under_an_agent_that_speaks_is_over_after_a_minute(world: Any) -> None:
+    running(world)
+    lost_at = world.now
+    while len(runs(world)) == 1 and world.mono < 1300:
+        world.wait(2)
+        world.ingest()
+        world.store.insert_rows(
+            "host_raw", [{"device_id": 1, "ts": world.now, "node": "node-a", "load1": 1.0}], token=f"agent:{world.mono}"
+        )
+        world.tick()
+    assert 60 < (runs(world)[-1].at - lost_at).total_seconds() <= 64
+    assert {f.fault for f in world.findings()} == {"launcher_lost"}
+
+
+def test_a_run_whose_host_is_silent_as_a_whole_is_not_ended_by_the_leader(world: Any) -> None:
+    running(world)
+    for _ in range(40):
+        world.wait(2)
+        world.ingest()
+        world.tick()
+    assert [r.new_state for r in runs(world)] == ["started"], "it may be the network alone"
+    assert {f.fault for f in world.findings()} == {"host_down"}
+
+
+def test_a_run_whose_attempt_has_ended_and_whose_launcher_is_gone_is_ended_as_soon_as_that_is_found(world: Any) -> None:
+    running(world)
+    world.attempt("stopping")
+    world.attempt("ended", exit_code=1)
+    goes_on(world, 13, launcher=False, state="X")
+    assert [(r.new_state, r.actor) for r in runs(world)] == [("started", "launcher"), ("failed", "leader")]
+
+
+def test_a_launcher_that_speaks_again_was_not_lost(world: Any) -> None:
+    running(world)
+    goes_on(world, 14, launcher=False)
+    goes_on(world, 2)
+    assert [(f.fault, f.new_state, f.reason) for f in world.findings()][-1] == ("launcher_lost", "cleared", "the launcher is heard again")
+    assert world.incidents()[-1].new_state == "resolved"
+    assert [r.new_state for r in runs(world)] == ["started"]
+
+
+def test_a_clean_end_and_a_restart_of_jobs_and_an_ingest_that_was_away_raise_nothing(world: Any) -> None:
+    running(world)
+    world.restart_jobs()
+    goes_on(world, 3)
+    world.wait(120)  # nothing at all comes in, and then the agent's word before the launcher's
+    world.tick()
+    goes_on(world, 3, launcher=False)
+    goes_on(world, 15)
+    world.attempt("ended", exit_code=0)
+    world.run("finished", exit_code=0)
+    goes_on(world, 30, launcher=False, state="X")
+    assert not world.findings()
+    assert [r.new_state for r in runs(world)] == ["started", "finished"]
+
+
+# --- who comes after it ------------------------------------------------------------------------
+
+
+def test_a_launcher_that_asks_for_a_launch_that_was_used_up_gets_the_next_free_one_once(world: Any) -> None:
+    world.run()
+    for launch in (1, 2):
+        world.attempt("issued", launch=launch)
+        world.attempt("starting", launch=launch)
+        world.wait(1)
+        world.attempt("ended", launch=launch, exit_code=1)
+    world.run("failed", exit_code=1)
+    world.wait(5)
+    world.beat(state="starting", attempt="")  # its count of launches was lost: it asks for launch 1 again
+    world.tick()
+    assert not issued(world, 3), "the run has not been started again"
+    world.run()
+    for _ in range(3):
+        world.wait(0.5)
+        world.beat(state="starting", attempt="")
+        world.tick()
+        world.restart_jobs()
+    assert issued(world, 3) == ["r-3"]
+    assert not issued(world, 4)
+
+
+def test_a_run_that_nobody_looks_at_any_more_does_not_get_an_attempt_a_second_time(world: Any) -> None:
+    world.run()
+    world.attempt("starting")
+    world.attempt("ended", exit_code=0)
+    world.run("finished", exit_code=0)
+    world.wait(3600)
+    world.beat(state="starting", attempt="")
+    world.tick()
+    assert not issued(world, 1)
+    world.wait(0.5)
+    world.run()
+    world.tick()
+    assert issued(world, 2) == ["r-2"]
+
+
+def test_an_attempt_that_a_killed_launcher_left_open_is_used_up_too(world: Any) -> None:
+    running(world)
+    world.wait(30)
+    world.run()
+    world.beat(state="starting", attempt="")
+    world.tick()
+    world.wait(0.5)
+    world.tick()
+    assert issued(world, 2) == ["r-2"]
+
+
+def test_a_command_that_ends_before_its_launcher_speaks_again_gets_no_second_attempt(world: Any) -> None:
+    world.run()
+    world.wait(0.1)
+    world.beat(state="starting", attempt="")
+    world.attempt("issued")
+    world.wait(0.1)
+    world.attempt("starting")
+    world.wait(0.1)
+    world.attempt("ended", exit_code=0)
+    world.tick()
+    assert not issued(world, 2)
+
+
+def issued(world: Any, launch: int) -> list[str]:
+    return [a.attempt for a in world.attempts() if (a.new_state, a.launch, a.actor) == ("issued", launch, "leader")]
