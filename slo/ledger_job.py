@@ -27,7 +27,7 @@ from slo.plan import Signatures, signatures, stale
 log = structlog.get_logger("surefoot.ledger")
 
 PERIOD = 10.0  # seconds between passes over runs that go on
-SETTLED = timedelta(seconds=4)  # after a change of state: while a run is being restarted, the processors are its own
+SETTLED = timedelta(seconds=10)  # after a change of state: while a run is being restarted, the processors are its own
 DUTY = 20  # a pass that took t seconds is followed by DUTY * t seconds of rest
 LATE = timedelta(minutes=10)  # how long after a run's end records may still come in
 _PARTS = "ledger_part:"

@@ -26,7 +26,7 @@ STOP_SECONDS = 10.0
 FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS = 0.1, 5.0, 10.0
 POLL_SECONDS = 0.05
 REFUSED = 2  # the exit code of a command that said in one line why it cannot go on
-NICE = 5  # on a machine that also trains, the training comes first
+NICE = 10  # on a machine that also trains, the training comes first
 
 log = structlog.get_logger()
 

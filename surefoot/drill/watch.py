@@ -13,7 +13,7 @@ from surefoot.drill.pager import Pager, Received
 from surefoot.drill.plan import Truth
 
 Say = Callable[[str], object]
-LOOK_SECONDS = 0.4
+LOOK_SECONDS = 0.5
 
 
 @dataclass(slots=True)
