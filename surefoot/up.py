@@ -24,7 +24,7 @@ from pipeline.settings import Settings
 READY_SECONDS = 90.0
 STOP_SECONDS = 10.0
 FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS = 0.1, 5.0, 10.0
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.1
 REFUSED = 2  # the exit code of a command that said in one line why it cannot go on
 NICE = 10  # on a machine that also trains, the training comes first
 

@@ -15,7 +15,7 @@ from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, Reader
 from pipeline.queries.control_rows import row_count
 from pipeline.records import Beat
 
-POLL: Final = 0.2  # seconds between two queries
+POLL: Final = 0.1  # seconds between two queries
 READ_AGAIN: Final = 5.0  # seconds after which it is read though nothing seems to be new
 MAX_WAIT: Final = 20.0  # seconds
 BEAT_GAP: Final = 0.5  # seconds between two beats of a launcher that changes nothing

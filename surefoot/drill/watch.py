@@ -13,7 +13,7 @@ from surefoot.drill.pager import Pager, Received
 from surefoot.drill.plan import Truth
 
 Say = Callable[[str], object]
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 1.0
 
 
 @dataclass(slots=True)

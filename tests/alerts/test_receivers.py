@@ -237,8 +237,6 @@ def test_receivers_without_names_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([ReceiverSettings(kind="pagerduty")], "receiver pagerduty: set key"),
-        ([ReceiverSettings(kind="webhook")], "receiver webhook: set url"),
         ([ReceiverSettings(kind="log", name="a"), ReceiverSettings(kind="log", name="a")], "two are named a"),
     ],
 )
