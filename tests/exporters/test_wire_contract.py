@@ -27,7 +27,7 @@ RECORDS: tuple[tuple[str, Record], ...] = (
     ("surefoot.event", Event(id="1", at=AT, kind="phase", layer="framework", severity="info", code="init", duration=0.0, attrs={})),
     ("surefoot.event", Event(id="2", at=AT, kind="ring_invalid", layer="unknown", severity="warning", attrs={"path": "/a"})),
     ("surefoot.transition", RunTransition(**CHANGE, node="n", ranks=2)),
-    ("surefoot.transition", AttemptTransition(**CHANGE, attempt="r-1", launch=1)),
+    ("surefoot.transition", AttemptTransition(**CHANGE | {"new_state": "starting"}, attempt="r-1", launch=1)),
 )
 
 

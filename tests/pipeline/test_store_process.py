@@ -171,15 +171,3 @@ def test_a_result_larger_than_memory_streams_with_bounded_memory(start_store: St
         time.sleep(0.05)
     assert reader.communicate()[0].strip() == str(101 * 10_000_000)
     assert peak - before < 300 << 20
-
-
-def test_an_idle_store_uses_next_to_no_cpu(start_store: Start) -> None:
-    running = start_store()
-    time.sleep(1)
-
-    def ticks() -> int:
-        return sum(int(n) for n in Path(f"/proc/{running.process.pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13])
-
-    before = ticks()
-    time.sleep(2)
-    assert (ticks() - before) / os.sysconf("SC_CLK_TCK") < 0.1
