@@ -263,7 +263,7 @@ def _read_secret_files() -> None:
     """`SUREFOOT_X_FILE` becomes `SUREFOOT_X`, for this process and its children."""
     for name in [n for n in os.environ if n.startswith(PREFIX) and n.endswith("_FILE")]:
         if not _is_setting(name.removesuffix("_FILE")):
-            raise SettingsError(f"unknown setting {name} in the environment{_nearest(name, _variables() | NOT_SETTINGS)}")
+            raise _unknown(name)
         try:
             os.environ[name.removesuffix("_FILE")] = Path(os.environ.pop(name)).read_text(encoding="utf-8").strip()
         except OSError as e:
@@ -274,7 +274,11 @@ def _check_environment(environ: Mapping[str, str]) -> None:
     """pydantic-settings overlooks variables that it does not know; a typing error must not pass in silence."""
     for name in environ:
         if name.startswith(PREFIX) and name not in NOT_SETTINGS and not _is_setting(name):
-            raise SettingsError(f"unknown setting {name} in the environment{_nearest(name, _variables() | NOT_SETTINGS)}")
+            raise _unknown(name)
+
+
+def _unknown(name: str) -> SettingsError:
+    return SettingsError(f"unknown setting {name} in the environment{_nearest(name, _variables() | NOT_SETTINGS)}")
 
 
 def _is_setting(name: str) -> bool:

@@ -122,7 +122,7 @@ def _judge(result: Result, *, resolved: bool, finished: bool) -> None:
         wrong.append("the training did not finish with exit code 0")
     if not resolved:
         wrong.append("the incident was not resolved, or its pages were not sent")
-    if result.incident and sorted(p.split()[0] for p in result.pages if not p.startswith("acknowledge ")) != ["resolve", "trigger"]:
+    if result.incident and [p.split()[0] for p in result.pages if not p.startswith("acknowledge ")] != ["trigger", "resolve"]:
         wrong.append(f"pages were {result.pages}, not one trigger and one resolve")
 
 
