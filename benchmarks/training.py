@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from benchmarks.harness import Goal, Result, compare
 from surefoot import StepMonitor
-from surefoot.drill import trainer
+from surefoot.drill.recipe import read_recipe
 from surefoot.hook import layout
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run() -> Iterator[Result]:
         if not monitor.active:
             yield Result.skip("training", monitor.reason)
             return
-        job = training.begin(trainer.plan(["--out", folder, "--step-time", "0", "--batch", str(BATCH)]), monitor)
+        job = training.begin(read_recipe(["--out", folder, "--step-time", "0", "--batch", str(BATCH)]), monitor)
         ours, peer = _block(job, monitor, training.step), _block(job, cast(StepMonitor, NoMonitor()), training.step)
         yield compare("training", "CPU of a DDP step with the monitor : without", ours, peer, Goal(1.02, "<="), _us, PAIRS)
         dist.destroy_process_group()

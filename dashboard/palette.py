@@ -96,7 +96,7 @@ STATES: dict[str, Mark] = {
     **dict.fromkeys(("recovering", "mitigating", "started", "issued", "accepted", "starting", "running"), _GOING),
     **dict.fromkeys(("open", "waiting", "proposed", "stopping", "queued"), _DUE),
     **dict.fromkeys(("failed",), _BAD),
-    **dict.fromkeys(("cancelled", "expired", "dry_run", "ended"), _OVER),
+    **dict.fromkeys(("cancelled", "expired", "dry_run", "ended", "stopped"), _OVER),
 }
 """The marks of the states of runs, attempts, findings, incidents, actions and notifications."""
 

@@ -188,7 +188,7 @@ class RunTransition(Transition):
     """Written by the launcher; its end by the leader where the launcher is gone and so are its ranks."""
 
     table: ClassVar[str] = "runs"
-    states: ClassVar[tuple[str, ...]] = ("started", "finished", "failed")
+    states: ClassVar[tuple[str, ...]] = ("started", "finished", "failed", "stopped")  # stopped: somebody asked it to end
     run: str
     node: str
     command: str = ""

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-import structlog
-
 from pipeline.catalog.layers import Category
 from pipeline.clock import Clock, monotonic, to_micros, utcnow
 from pipeline.errors import StoreError
@@ -14,8 +12,6 @@ from pipeline.queries.spending_over_time import Slice, spending_over_time
 from pipeline.records import GOODPUT, MTTR, SloResult
 from pipeline.store import Store
 from slo.figures import mttr, productive_share
-
-log = structlog.get_logger("surefoot.figures")
 
 PERIOD = 60.0  # seconds between passes
 WINDOWS = (86_400, 7 * 86_400)  # seconds
@@ -29,30 +25,23 @@ class FiguresJob:
         self._store, self._clock = store, clock
         self._resolved: datetime | None = None
         self._next = 0.0
-        self._away = False
 
     def tick(self) -> None:
         """A pass where one is due: the first at once, then every minute, and when an incident was resolved.
 
-        The store being away is logged once, and the next tick tries again; what would fail again waits for a minute.
+        Raises StoreError; the next tick tries again, but what would fail again waits for a minute.
         """
+        resolved = last_resolved(self._store)
+        if resolved == self._resolved and monotonic() < self._next:
+            return
+        self._resolved, self._next = resolved, 0.0
         try:
-            resolved = last_resolved(self._store)
-            if resolved == self._resolved and monotonic() < self._next:
-                return
-            self._resolved, self._next = resolved, 0.0
             self.run_pass(resolved)
-            self._next = monotonic() + PERIOD
         except StoreError as e:
-            if not self._away:
-                log.warning("figures_wait", error=str(e))
-            self._away = True
             if e.permanent:
                 self._next = monotonic() + PERIOD
-        else:
-            if self._away:
-                log.info("figures_go_on")
-            self._away = False
+            raise
+        self._next = monotonic() + PERIOD
 
     def run_pass(self, resolved: datetime | None) -> None:
         """Write each figure of each window, once a minute and once more for a new time of the last resolution, `resolved`.

@@ -10,7 +10,7 @@ from pipeline.records import AttemptTransition, IncidentTransition, RunTransitio
 from slo.history import Attempt, FirstStep, Frame, Outage
 from slo.outages import halts
 
-RUN_ENDED = frozenset({"finished", "failed"})
+RUN_ENDED = frozenset(RunTransition.states) - {"started"}
 
 
 def frame(

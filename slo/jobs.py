@@ -2,6 +2,7 @@
 
 from apscheduler.schedulers.base import BaseScheduler
 
+from pipeline.patience import Patient
 from pipeline.settings import Settings
 from pipeline.store import Store
 from slo.figures_job import FiguresJob
@@ -14,7 +15,7 @@ def register(scheduler: BaseScheduler, settings: Settings, store: Store) -> None
     """Add slo's jobs to `scheduler`. A late one is never dropped, two of one never run together: each catches up from its watermark."""
     for name, tick in (("slo.ledger", LedgerJob(store).tick), ("slo.figures", FiguresJob(store).tick)):
         scheduler.add_job(
-            tick,
+            Patient(name, tick),
             "interval",
             seconds=LOOK,
             id=name,

@@ -44,32 +44,25 @@ class LedgerJob:
         self._generations: dict[str, dict[tuple[str, int], int]] = {}
         self._news: datetime | None = None
         self._next = 0.0
-        self._away = False
 
     def tick(self) -> None:
         """A pass where one is due: every ten seconds, and soon after a run, an attempt or an incident changed its state.
 
-        The store being away is logged once, and the next tick tries again.
+        Raises StoreError; the next tick tries again, after a while where trying at once would be of no use.
         """
+        news = ledger_news(self._store)
+        settled = news != self._news and (news is None or self._clock() - news >= SETTLED)
+        if not settled and monotonic() < self._next:
+            return
+        began = monotonic()
         try:
-            news = ledger_news(self._store)
-            settled = news != self._news and (news is None or self._clock() - news >= SETTLED)
-            if not settled and monotonic() < self._next:
-                return
-            began = monotonic()
             self.run_pass()
-            self._news = news
-            self._next = monotonic() + max(PERIOD, DUTY * (monotonic() - began))
         except StoreError as e:
-            if not self._away:
-                log.warning("ledger_waits", error=str(e))
-            self._away = True
             if e.permanent:
                 self._next = monotonic() + PERIOD
-        else:
-            if self._away:
-                log.info("ledger_goes_on")
-            self._away = False
+            raise
+        self._news = news
+        self._next = monotonic() + max(PERIOD, DUTY * (monotonic() - began))
 
     def run_pass(self) -> int:
         """Bring the ledger of every run that is not closed up to now; gives the number of pieces written.

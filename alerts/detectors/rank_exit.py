@@ -35,6 +35,8 @@ def replaced(run: RunLook, attempt: str) -> str | None:
     """What took the place of a failed attempt, in words; None while nothing did."""
     if run.state == "finished":
         return "the run finished"
+    if run.state == "stopped":
+        return "the run was stopped"
     mine = run.attempt(attempt)
     if mine and run.current and run.current.launch > mine.launch and run.current.state != "issued":
         return f"attempt {run.current.attempt} took its place"

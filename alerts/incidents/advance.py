@@ -17,7 +17,6 @@ class Facts:
     cleared: str  # why the last one was cleared; "" where none was
     run: RunLook | None
     action: ActionTransition | None  # its newest
-    stopped_by: str = ""  # who asked for the run to be stopped
     recovered_at: datetime | None = None  # the next attempt's first completed step
     caught_up_at: datetime | None = None
 
@@ -57,12 +56,14 @@ def _catch_up(last: IncidentTransition, facts: Facts, now: datetime) -> Incident
 
 
 def _run_over(last: IncidentTransition, facts: Facts, run: RunLook, now: datetime) -> IncidentTransition | None:
-    """A run that finished, or was stopped by a person, needs nobody; one that failed for good needs somebody to say so."""
+    """A run that finished or was stopped needs nobody; one that failed for good needs somebody to say so."""
     if run.state == "finished":
         return _resolve(last, facts, "the run finished", now)
+    if run.state == "stopped":
+        return _resolve(last, facts, f"the run was stopped: {run.reason}"[:500], now)
     if not facts.findings:
         return _resolve(last, facts, facts.cleared or "the run ended", now)
-    if person := last.acknowledged_by or facts.stopped_by:
+    if person := last.acknowledged_by:
         return _resolve(last, facts, f"the run ended; {person} knows", now)
     if last.new_state != State.OPEN:
         return move(last, State.OPEN, f"the run {run.state}: {run.reason}"[:500], now)

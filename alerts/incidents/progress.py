@@ -7,7 +7,6 @@ from alerts.book import Book
 from alerts.incidents.advance import Facts, advance
 from alerts.incidents.lifecycle import State
 from alerts.snapshot import RunLook, Snapshot
-from pipeline.catalog.actions import STOP_RUN
 from pipeline.queries.last_step import last_step
 from pipeline.queries.step_reached import step_reached
 from pipeline.records import IncidentTransition
@@ -53,7 +52,6 @@ class Progress:
             cleared=self.book.cleared.get(incident.incident, ""),
             run=run,
             action=max(actions, key=lambda a: a.at, default=None),
-            stopped_by=self._stopped_by(incident),
             recovered_at=recovered_at,
             caught_up_at=incident.caught_up_at or (self._caught_up(incident, run) if recovered_at and run else None),
         )
@@ -83,10 +81,6 @@ class Progress:
         if asked not in self._reached:
             self._reached[asked] = step_reached(self.book.store, run, attempts, step)
         return self._reached[asked]
-
-    def _stopped_by(self, incident: IncidentTransition) -> str:
-        stops = [a for a in self.book.actions.values() if a.kind == STOP_RUN.name and a.run == incident.run]
-        return stops[-1].actor if stops else ""
 
 
 def _never_will(run: RunLook | None, now: datetime) -> bool:

@@ -102,12 +102,14 @@ def expire(action: ActionTransition, now: datetime) -> ActionTransition | None:
 
 
 def settled_by_rows(action: ActionTransition, run: RunLook | None, now: datetime) -> ActionTransition | None:
-    """The success of an action whose effect is seen, also where the launcher's answer got lost."""
+    """The end of an action as rows show it, also where the launcher's answer got lost: its effect is seen, or never will be."""
     if run is None or action.new_state not in UNDER_WAY:
         return None
     if action.kind == RESTART_RUN.name:
         new = run.attempt(action.new_attempt)
-        return follow(action, "succeeded", f"attempt {new.attempt} was started", now) if new and new.state != "issued" else None
+        if new and new.state != "issued":
+            return follow(action, "succeeded", f"attempt {new.attempt} was started", now)
+        return follow(action, "failed", f"the run is {run.state}", now) if run.state != "started" else None
     return follow(action, "succeeded", f"the run is {run.state}", now) if run.state != "started" else None
 
 

@@ -40,7 +40,7 @@ class Journal:
     _last: datetime = EPOCH
 
     def run_is(self, state: str, reason: str, *, exit_code: int | None = None, ranks: int = 0) -> None:
-        """The run is now started, finished or failed."""
+        """The run is now in a state of `RunTransition.states`."""
         self._transition(
             RunTransition(
                 run=self.run,

@@ -26,7 +26,7 @@ from exporters.job.surroundings import Search, environment, prepare_rings
 from exporters.job.tee import Printed, Shipper
 from exporters.job.tree import Tree, become_subreaper
 from exporters.sending.sender import Sender
-from pipeline.catalog.actions import CAPTURE, RESTART_RUN
+from pipeline.catalog.actions import CAPTURE, RESTART_RUN, STOP_RUN
 from pipeline.clock import monotonic, utcnow
 from pipeline.errors import InputError
 from pipeline.secrets import ingest_token
@@ -69,6 +69,12 @@ class End:
 
     code: int  # as subprocess gives it: negative for a signal
     reason: str
+    asked: bool = False  # a person or a scheduler ended it
+
+    @property
+    def state(self) -> str:
+        """What the run is now."""
+        return "stopped" if self.asked else "failed" if self.code else "finished"
 
 
 @dataclass(slots=True)
@@ -120,8 +126,8 @@ class Launcher:
         end: Next | End = self._first()
         while isinstance(end, Next):
             end = self._attempt(end)
-        self._journal.run_is("failed" if end.code else "finished", end.reason, exit_code=end.code)
-        _log.log(WARNING if end.code else INFO, "run ended", run=self.run, exit=end.code, reason=end.reason)
+        self._journal.run_is(end.state, end.reason, exit_code=end.code)
+        _log.log(WARNING if end.state == "failed" else INFO, "run ended", run=self.run, exit=end.code, reason=end.reason)
         return end
 
     # --- starting ---------------------------------------------------------------------------------
@@ -131,7 +137,7 @@ class Launcher:
         deadline = monotonic() + self.settings.job.control_timeout
         while monotonic() < deadline:
             if number := self.loop.asked_to_end:
-                return End(-number, f"ended by {number.name} before it was started")
+                return End(-number, f"ended by {number.name} before it was started", asked=True)
             if issued := self.loop.issued:
                 self._journal.attempt_issued(issued.attempt)
                 return Next(issued)
@@ -148,7 +154,8 @@ class Launcher:
         while search.is_alive() and not self.loop.asked_to_end:
             self._turn(0.02)
         if number := self.loop.asked_to_end:
-            return self._not_begun(following, -number, f"ended by {number.name} before attempt {following.issued.attempt} was started")
+            why = f"ended by {number.name} before attempt {following.issued.attempt} was started"
+            return self._not_begun(following, -number, why, asked=True)
         issued, request = following.issued, following.request
         self.launch = issued.launch
         note_launch(self._launches, self.run, issued.launch)
@@ -172,10 +179,10 @@ class Launcher:
             self._journal.progress(issued.attempt, request, "done", f"attempt {issued.attempt} was started")
         return attempt
 
-    def _not_begun(self, following: Next, code: int, reason: str) -> End:
+    def _not_begun(self, following: Next, code: int, reason: str, asked: bool = False) -> End:
         if following.request:
             self._journal.progress(following.issued.attempt, following.request, "failed", reason)
-        return End(code, reason)
+        return End(code, reason, asked)
 
     # --- running ----------------------------------------------------------------------------------
 
@@ -192,10 +199,10 @@ class Launcher:
         if attempt.scan():
             attempt.stop(grace=_SWEEP_GRACE, limit=_SWEEP_GRACE + _KILL_LIMIT, turn=self._turn)
         code = self._ended(attempt, attempt.reason)
+        if number := self.loop.asked_to_end:
+            return End(code, f"ended by {number.name} to the launcher", asked=True)
         if code == 0:
             return End(0, "the command ended well")
-        if number := self.loop.asked_to_end:
-            return End(code, f"ended by {number.name} to the launcher")
         return self._verdict(attempt, code)
 
     def _serve(self, attempt: Attempt, request: Request) -> Next | End | None:
@@ -226,7 +233,7 @@ class Launcher:
         if request.kind == RESTART_RUN.name:
             return self._follow(request)
         self._journal.progress(start.attempt, request, "done", "the run was stopped")
-        return End(code, request.reason or "stopped on request")
+        return End(code, request.reason or "stopped on request", asked=request.kind == STOP_RUN.name)
 
     def _ended(self, attempt: Attempt, reason: str, action: str = "") -> int:
         """Writes the end of the attempt, after the ends of its ranks; gives the command's exit code."""
@@ -252,7 +259,7 @@ class Launcher:
         deadline = monotonic() + self.settings.job.verdict_timeout
         while monotonic() < deadline:
             if number := self.loop.asked_to_end:
-                return End(code, f"ended by {number.name} to the launcher")
+                return End(code, f"ended by {number.name} to the launcher", asked=True)
             while self.loop.requests:
                 if (after := self._answer(attempt, self.loop.requests.popleft(), code)) is not None:
                     return after
@@ -272,7 +279,7 @@ class Launcher:
         if request.kind == RESTART_RUN.name:
             return self._follow(request)
         self._journal.progress(attempt.start.attempt, request, "done", "the launcher ends")
-        return End(code, request.reason or "no restart is due")
+        return End(code, request.reason or "no restart is due", asked=request.kind == STOP_RUN.name)
 
     def _decide(self, code: int) -> Next | End:
         verdict = decide(self._failures, self._restarts, monotonic(), self.settings.job.max_restarts_per_hour)

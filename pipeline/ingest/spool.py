@@ -96,10 +96,6 @@ class Spool(Generic[Item]):
 
     # --- in ----------------------------------------------------------------------------------
 
-    def append(self, payload: bytes, item: Item) -> None:
-        """Adds an entry and returns once it is on disk. Raises SpoolFull where it cannot be kept."""
-        self.sync(self.put(payload, item))
-
     def put(self, payload: bytes, item: Item) -> Ticket[Item]:
         """Adds an entry, which is safe once `sync` has returned. Raises SpoolFull where it cannot be kept."""
         frame = frame_of(ENTRY, payload)
@@ -193,11 +189,6 @@ class Spool(Generic[Item]):
         segment.path.unlink(missing_ok=True)
         with self._condition:
             self.closed.remove(segment)
-            self._forget(segment)
-
-    def release(self, segment: Segment[Item]) -> None:
-        """Drops a segment's items from memory; they are read from its file again when they are wanted."""
-        with self._condition:
             self._forget(segment)
 
     # --- how it stands -----------------------------------------------------------------------

@@ -19,7 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from surefoot import StepMonitor
 from surefoot.drill import saving
-from surefoot.drill.trainer import Plan
+from surefoot.drill.recipe import Recipe
 from surefoot.hook import environment
 
 FEATURES, HIDDEN, CLASSES = 64, 256, 10
@@ -31,7 +31,7 @@ LATE, LATE_SHARE = 0.01, 0.05  # how late a rank comes to the all-reduce: second
 class Job:
     """One rank's training."""
 
-    plan: Plan
+    recipe: Recipe
     monitor: StepMonitor
     model: DistributedDataParallel
     optimizer: torch.optim.Optimizer
@@ -46,30 +46,30 @@ class Job:
         return module
 
 
-def begin(plan: Plan, monitor: StepMonitor) -> Job:
+def begin(recipe: Recipe, monitor: StepMonitor) -> Job:
     """Join the other ranks and make the model, as every rank makes it."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    torch.manual_seed(plan.seed)
+    torch.manual_seed(recipe.seed)
     net = nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.Tanh(), nn.Dropout(0.1), nn.Linear(HIDDEN, CLASSES))
     model = DistributedDataParallel(net)
     teacher = torch.randn(FEATURES, CLASSES)
     rank = dist.get_rank()
-    torch.manual_seed(plan.seed * 1000 + rank)  # dropout differs by rank
-    return Job(plan, monitor, model, torch.optim.SGD(model.parameters(), LEARNING_RATE, MOMENTUM), teacher, rank)
+    torch.manual_seed(recipe.seed * 1000 + rank)  # dropout differs by rank
+    return Job(recipe, monitor, model, torch.optim.SGD(model.parameters(), LEARNING_RATE, MOMENTUM), teacher, rank)
 
 
 def train(job: Job) -> None:
-    """From the checkpoint that the launcher names, or from the start, to the plan's last step."""
+    """From the checkpoint that the launcher names, or from the start, to the recipe's last step."""
     if job.monitor.resume_from:
         with job.monitor.phase("load_checkpoint"):
             job.next_step = saving.load(job.monitor.resume_from, job.bare, job.optimizer, job.rank) + 1
-    if job.plan.compile_seconds:
+    if job.recipe.compile_seconds:
         with job.monitor.phase("compile"):
-            _work(job, job.plan.compile_seconds)
-    job.plan.out.mkdir(parents=True, exist_ok=True)
-    with (job.plan.out / "losses.jsonl").open("a", buffering=1, encoding="utf-8") as losses:
-        for number in range(job.next_step, job.plan.steps):
+            _work(job, job.recipe.compile_seconds)
+    job.recipe.out.mkdir(parents=True, exist_ok=True)
+    with (job.recipe.out / "losses.jsonl").open("a", buffering=1, encoding="utf-8") as losses:
+        for number in range(job.next_step, job.recipe.steps):
             loss = step(job, number)
             if job.rank == 0:
                 _note(losses, number, loss)
@@ -100,16 +100,16 @@ def step(job: Job, number: int) -> float:
             job.optimizer.zero_grad()
         current.loss = mean = figures[0].item()
         current.grad_norm = figures[1].item()
-        current.samples = job.plan.batch
-        current.flops = 6.0 * job.plan.batch * sum(p.numel() for p in job.model.parameters())
+        current.samples = job.recipe.batch
+        current.flops = 6.0 * job.recipe.batch * sum(p.numel() for p in job.model.parameters())
     return mean
 
 
 def _pace(job: Job, number: int, began: float) -> None:
-    """Sleep off what is left of the plan's step time, but in an attempt's first step. From the step's own begin, which
+    """Sleep off what is left of the recipe's step time, but in an attempt's first step. From the step's own begin, which
     is the ranks' common one, so that none gets into the habit of waiting for another."""
     if number > job.next_step:
-        time.sleep(max(0.0, began + job.plan.step_time - _lateness(job) - time.perf_counter()))
+        time.sleep(max(0.0, began + job.recipe.step_time - _lateness(job) - time.perf_counter()))
 
 
 def _be_late(job: Job, number: int) -> None:
@@ -120,25 +120,25 @@ def _be_late(job: Job, number: int) -> None:
 
 
 def _lateness(job: Job) -> float:
-    return min(LATE, job.plan.step_time * LATE_SHARE)
+    return min(LATE, job.recipe.step_time * LATE_SHARE)
 
 
 def _batch(job: Job, number: int, rank: int) -> tuple[Tensor, Tensor]:
-    source = torch.Generator().manual_seed((job.plan.seed << 40) + (number << 12) + rank)
-    features = torch.randn(job.plan.batch, FEATURES, generator=source)
+    source = torch.Generator().manual_seed((job.recipe.seed << 40) + (number << 12) + rank)
+    features = torch.randn(job.recipe.batch, FEATURES, generator=source)
     return features, (features @ job.teacher).argmax(dim=1)
 
 
 def _between(job: Job, number: int) -> None:
     """What is due after step `number`: eval, checkpoint."""
-    plan, done = job.plan, number + 1
-    if plan.eval_every and done % plan.eval_every == 0:
+    recipe, done = job.recipe, number + 1
+    if recipe.eval_every and done % recipe.eval_every == 0:
         with job.monitor.phase("eval"):
-            _work(job, plan.eval_seconds)
-    if plan.checkpoint_every and done % plan.checkpoint_every == 0:
+            _work(job, recipe.eval_seconds)
+    if recipe.checkpoint_every and done % recipe.checkpoint_every == 0:
         with job.monitor.phase("checkpoint"):
-            saving.save(saving.folder(plan.out), number, job.bare, job.optimizer, job.monitor)
-            time.sleep(plan.checkpoint_seconds)
+            saving.save(saving.folder(recipe.out), number, job.bare, job.optimizer, job.monitor)
+            time.sleep(recipe.checkpoint_seconds)
 
 
 @torch.no_grad()

@@ -4,18 +4,18 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import structlog
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from alerts.detectors.verdict import Verdict
 from alerts.incidents.correlate import first_transition
 from alerts.incidents.lifecycle import State, move
-from alerts.jobs import STUCK_SECONDS, Heart, Patient, register
+from alerts.jobs import STUCK_SECONDS, Heart, register
 from alerts.outbox import Result
 from alerts.pages import events_due, page
 from alerts.paging import record_result
 from pipeline.catalog.faults import RANK_CRASH
 from pipeline.errors import StoreUnavailable
+from pipeline.patience import Patient
 from pipeline.records import Beat, NotificationTransition
 from pipeline.settings import Settings
 from pipeline.store import Store
@@ -51,33 +51,6 @@ class Flaky:
         outcome = self.outcomes.pop(0)
         if outcome:
             raise outcome
-
-
-def test_a_store_that_is_away_is_told_once_and_its_return_once() -> None:
-    away = StoreUnavailable("nobody answers")
-    work: Any = Flaky([None, away, away, away, None, None])
-    job = Patient("tick", work)
-    with structlog.testing.capture_logs() as logs:
-        for _ in range(6):
-            job()
-    assert [entry["event"] for entry in logs] == ["job_fails", "job_works_again"]
-
-
-def test_a_defect_in_a_tick_is_told_once_with_its_traceback_and_the_next_tick_tries_again() -> None:
-    defect, away = ValueError("a defect"), StoreUnavailable("nobody answers")
-    work: Any = Flaky([None, defect, defect, away, defect, None])
-    job = Patient("tick", work)
-    with structlog.testing.capture_logs() as logs:
-        for _ in range(6):
-            job()
-    told = [(entry["event"], entry.get("kind"), bool(entry.get("exc_info"))) for entry in logs]
-    assert told == [
-        ("job_fails", "ValueError", True),
-        ("job_fails", "StoreUnavailable", False),
-        ("job_fails", "ValueError", True),
-        ("job_works_again", None, False),
-    ]
-    assert not work.outcomes, "every call did its work"
 
 
 def test_a_leader_whose_ticks_fail_gives_no_sign_of_life(store: Store) -> None:

@@ -70,7 +70,7 @@ FACTS = st.builds(
     | st.builds(
         lambda states, state: run(*(attempt(n + 1, s) for n, s in enumerate(states)), state=state),
         st.lists(st.sampled_from(["issued", "starting", "running", "stopping", "ended"]), min_size=1, max_size=3),
-        st.sampled_from(["started", "finished", "failed"]),
+        st.sampled_from(["started", "finished", "failed", "stopped"]),
     ),
     action=st.none()
     | st.builds(
@@ -78,7 +78,6 @@ FACTS = st.builds(
         st.sampled_from(["waiting", "issued", "accepted", "succeeded", "failed", "expired", "cancelled"]),
         st.sampled_from(["r-1", "r-2"]),
     ),
-    stopped_by=st.sampled_from(["", "ann"]),
     recovered_at=st.none() | st.just(T0 + timedelta(seconds=9)),
     caught_up_at=st.none() | st.just(T0 + timedelta(seconds=12)),
 )

@@ -283,10 +283,24 @@ def test_a_person_stops_a_run_once_and_no_failure_is_found_in_that(world: Any) -
     world.exits(0, "-15", stopped_by="launcher")
     world.exits(1, "-15", stopped_by="launcher")
     world.attempt("ended", exit_code=-15)
-    world.run("failed", exit_code=-15)
+    world.run("stopped", exit_code=-15)
     world.tick()
     assert not world.findings()
     assert world.actions()[-1].new_state == "succeeded"
+
+
+def test_an_open_incident_of_a_run_that_somebody_interrupts_is_resolved_with_the_reason(world: Any) -> None:
+    running(world)
+    world.tick()
+    world.exits(1, "1")
+    world.attempt("ended", exit_code=1)
+    world.tick()
+    assert world.incidents()[-1].new_state == "mitigating"
+    world.run("stopped", exit_code=1)
+    world.tick()
+    last = world.incidents()[-1]
+    assert (last.new_state, last.reason.split(":")[0]) == ("resolved", "the run was stopped")
+    assert (world.actions()[-1].new_state, world.actions()[-1].reason) == ("failed", "the run is stopped")
 
 
 def test_a_silent_agent_opens_its_own_incident_restarts_nothing_and_a_silence_of_both_is_the_host(world: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from surefoot.drill.trainer import plan
+from surefoot.drill.recipe import read_recipe
 from surefoot.hook import layout
 
 STEPS = 12
@@ -93,8 +93,8 @@ def test_the_entry_point_starts_without_pytorch_so_that_the_monitor_is_there_fir
     assert done.stdout == "False False\n"
 
 
-def test_a_plan_needs_a_folder_and_has_the_drills_defaults() -> None:
-    wanted = plan(["--out", "x"])
+def test_a_recipe_needs_a_folder_and_has_the_drills_defaults() -> None:
+    wanted = read_recipe(["--out", "x"])
     assert (wanted.step_time, wanted.checkpoint_every, wanted.eval_every) == (0.2, 20, 0)
     with pytest.raises(SystemExit):
-        plan([])
+        read_recipe([])

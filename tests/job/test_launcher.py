@@ -136,7 +136,7 @@ sys.exit(40 + len(seen))
         plane.ask("end_run")
     assert started.wait() == 41
     if not name.startswith("SIGUSR"):  # a run that was asked to end is not started again: no verdict is waited for
-        assert plane.transitions("failed", "runs")[0]["reason"] == f"ended by {name} to the launcher"
+        assert plane.transitions("stopped", "runs")[0]["reason"] == f"ended by {name} to the launcher"
 
 
 def test_the_command_gets_its_names_and_an_unharmed_environment(launch, tmp_path):

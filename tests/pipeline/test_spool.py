@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -31,10 +32,15 @@ def contents(folder: Path) -> list[bytes]:
         spool.close()
 
 
+def append(spool: Spool[Any], payload: bytes, item: Any) -> None:
+    """Add an entry and wait until it is on disk."""
+    spool.sync(spool.put(payload, item))
+
+
 def test_entries_come_back_in_order_after_a_restart(tmp_path: Path) -> None:
     spool: Spool[int] = Spool(tmp_path, CAP)
     for i in range(5):
-        spool.append(b"%d" % i, i)
+        append(spool, b"%d" % i, i)
         if i == 2:
             spool.roll()
     spool.close()
@@ -44,11 +50,11 @@ def test_entries_come_back_in_order_after_a_restart(tmp_path: Path) -> None:
 def test_a_chunk_holds_what_came_since_the_last_mark_in_memory_and_on_disk_alike(tmp_path: Path) -> None:
     spool: Spool[str] = Spool(tmp_path, CAP)
     assert spool.mark() is None
-    spool.append(b"a", "A")
-    spool.append(b"b", "B")
+    append(spool, b"a", "A")
+    append(spool, b"b", "B")
     first = spool.mark()
     assert spool.mark() is None  # nothing since
-    spool.append(b"c", "C")
+    append(spool, b"c", "C")
     segment = spool.roll()
     assert first is not None
     assert segment is first.segment
@@ -62,7 +68,7 @@ def test_a_removed_segment_is_gone_and_its_name_never_comes_back(tmp_path: Path)
     names = set()
     for _ in range(20):
         spool: Spool[None] = Spool(tmp_path, CAP)
-        spool.append(b"x", None)
+        append(spool, b"x", None)
         segment = spool.roll()
         assert segment is not None
         names.add(segment.name)
@@ -75,13 +81,13 @@ def test_a_removed_segment_is_gone_and_its_name_never_comes_back(tmp_path: Path)
 
 def test_a_full_spool_refuses_and_takes_again_once_there_is_room(tmp_path: Path) -> None:
     spool: Spool[None] = Spool(tmp_path, 1000)
-    spool.append(b"x" * 900, None)
+    append(spool, b"x" * 900, None)
     with pytest.raises(SpoolFull, match="909 of at most 1000 bytes"):
-        spool.append(b"y" * 100, None)
+        append(spool, b"y" * 100, None)
     segment = spool.roll()
     assert segment is not None
     spool.remove(segment)
-    spool.append(b"z" * 100, None)
+    append(spool, b"z" * 100, None)
     spool.close()
     assert contents(tmp_path) == [b"z" * 100]
 
@@ -105,7 +111,7 @@ def test_many_that_append_together_share_the_disks_work(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "fdatasync", slow)
     spool: Spool[int] = Spool(tmp_path, CAP)
-    threads = [threading.Thread(target=lambda i=i: [spool.append(b"%d.%d" % (i, n), i) for n in range(10)]) for i in range(16)]
+    threads = [threading.Thread(target=lambda i=i: [append(spool, b"%d.%d" % (i, n), i) for n in range(10)]) for i in range(16)]
     for t in threads:
         t.start()
     for t in threads:
@@ -120,10 +126,10 @@ def test_marks_and_rolls_among_concurrent_appends_lose_and_repeat_nothing(tmp_pa
     taken: list[bytes] = []
     done = threading.Event()
 
-    def append(i: int) -> None:
+    def fill(i: int) -> None:
         for n in range(100):
             payload = b"%d.%d" % (i, n)
-            spool.append(payload, payload)
+            append(spool, payload, payload)
 
     def take() -> None:
         rng = random.Random(1)
@@ -136,7 +142,7 @@ def test_marks_and_rolls_among_concurrent_appends_lose_and_repeat_nothing(tmp_pa
                 spool.remove(segment)
 
     taker = threading.Thread(target=take)
-    threads = [threading.Thread(target=append, args=(i,)) for i in range(4)]
+    threads = [threading.Thread(target=fill, args=(i,)) for i in range(4)]
     for t in (taker, *threads):
         t.start()
     for t in threads:
@@ -172,12 +178,12 @@ class Disk:
 def test_a_full_disk_refuses_the_entry_and_leaves_no_torn_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(monkeypatch)
     spool: Spool[None] = Spool(tmp_path, CAP)
-    spool.append(b"first", None)
+    append(spool, b"first", None)
     disk.full = True
     with pytest.raises(SpoolFull, match="No space left"):
-        spool.append(b"second", None)
+        append(spool, b"second", None)
     disk.full = False
-    spool.append(b"third", None)
+    append(spool, b"third", None)
     spool.close()
     assert contents(tmp_path) == [b"first", b"third"]
 
@@ -187,12 +193,12 @@ def test_a_failed_fsync_refuses_the_entry_keeps_the_earlier_ones_and_goes_on_in_
 ) -> None:
     disk = Disk(monkeypatch)
     spool: Spool[None] = Spool(tmp_path, CAP)
-    spool.append(b"first", None)
+    append(spool, b"first", None)
     disk.broken = True
     with pytest.raises(SpoolFull, match="refused"):
-        spool.append(b"second", None)
+        append(spool, b"second", None)
     disk.broken = False
-    spool.append(b"third", None)
+    append(spool, b"third", None)
     spool.close()
     assert contents(tmp_path) == [b"first", b"third"]
 
@@ -201,12 +207,12 @@ def test_what_no_longer_fits_in_memory_is_read_back_from_disk(tmp_path: Path, mo
     monkeypatch.setattr(spool_module, "HELD_BYTES", 100)
     spool: Spool[None] = Spool(tmp_path, CAP)
     for i in range(5):
-        spool.append(b"%d" % i * 30, None)
+        append(spool, b"%d" % i * 30, None)
     segment = spool.roll()
     assert segment is not None
     assert segment.chunks is None
     assert spool.read(segment) == [[b"%d" % i * 30 for i in range(5)]]
-    spool.append(b"next", None)
+    append(spool, b"next", None)
     second = spool.roll()
     assert second is not None
     assert second.chunks == [[None]]  # there is room again
@@ -232,7 +238,7 @@ def test_after_any_cut_of_the_last_file_exactly_the_whole_entries_before_it_come
             if spool.roll():
                 written.append([])
         elif isinstance(word, bytes):
-            spool.append(word, None)
+            append(spool, word, None)
             written[-1].append(word)
     spool.close()
     files = sorted(folder.glob("*.segment"))
@@ -265,7 +271,7 @@ from pathlib import Path
 from pipeline.ingest.spool import Spool
 spool = Spool(Path(sys.argv[1]), 1 << 30)
 for i in range(10**6):
-    spool.append(b"%d" % i + b"." * (i % 500), None)
+    append(spool, b"%d" % i + b"." * (i % 500), None)
     if i % 7 == 0: spool.mark()
     if i % 50 == 0: spool.roll()
     sys.stdout.write(f"{i}\\n"); sys.stdout.flush()

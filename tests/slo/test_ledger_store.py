@@ -13,6 +13,7 @@ from pipeline.clock import to_micros
 from pipeline.errors import QueryTimeout
 from pipeline.loss import loss_sentence
 from pipeline.migrate import migrate
+from pipeline.patience import Patient
 from pipeline.queries.ledger_pending import ledger_pending
 from pipeline.queries.ledger_written import ledger_written
 from pipeline.queries.run_spending import run_spending
@@ -319,14 +320,14 @@ def test_a_store_that_is_away_is_logged_once_and_the_job_goes_on_when_it_is_back
     mine = Store.connect(process.settings)
     life = Life(mine)
     life.run_is("started", 0)
-    job = LedgerJob(mine, ticking(5))
+    job = Patient("ledger", LedgerJob(mine, ticking(5)).tick)
     process.stop()
     with capture_logs() as lines:
-        job.tick()
-        job.tick()
+        job()
+        job()
         start_store(process.settings.state_dir, process.settings.store.port)
-        job.tick()
-    assert [line["event"] for line in lines] == ["ledger_waits", "ledger_goes_on"]
+        job()
+    assert [line["event"] for line in lines] == ["job_fails", "job_works_again"]
     assert kept(mine) == pytest.approx({("init", ""): 5})
     mine.close()
     store.close()
