@@ -13,18 +13,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
 import requests
 import structlog
 
 from pipeline.errors import SettingsError, SurefootError
 from pipeline.settings import Settings
+from surefoot.part_logs import cut, last_line, log_path
 
 READY_SECONDS = 90.0
 STOP_SECONDS = 10.0
 FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS = 0.1, 5.0, 10.0
 POLL_SECONDS = 0.1
+CUT_SECONDS = 60.0
 REFUSED = 2  # the exit code of a command that said in one line why it cannot go on
 NICE = 10  # on a machine that also trains, the training comes first
 
@@ -72,6 +73,7 @@ class Stack:
     settings: Settings
     children: list[Child] = field(default_factory=list)
     ready: bool = False
+    cut_due: float = 0.0
 
     @property
     def status(self) -> Path:
@@ -83,11 +85,8 @@ class Stack:
         -P keeps the current folder off the import path: a trainer's own `pipeline/` must not shadow ours.
         """
         argv = [sys.executable, "-P", "-m", "surefoot", "--parent", str(os.getpid()), part.name]
-        with self._log_file(part) as out:
+        with log_path(self.settings.state_dir, part.name).open("ab") as out:
             return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
-
-    def _log_file(self, part: Part) -> IO[bytes]:
-        return (self.settings.state_dir / "logs" / f"{part.name}.log").open("ab")
 
     def write_status(self) -> None:
         state = {
@@ -105,22 +104,28 @@ class Stack:
         for child in self.children:
             if child.due is None and (code := child.process.poll()) is not None:
                 if code == REFUSED and not self.ready:
-                    raise SurefootError(f"{child.part.name} does not start: {self._last_line(child)}")
+                    why = last_line(self._log(child)).removeprefix("surefoot: ") or f"it ended with {REFUSED}"
+                    raise SurefootError(f"{child.part.name} does not start: {why}")
                 child.delay = FIRST_DELAY if now - child.started > STEADY_SECONDS else min(child.delay * 2, LONGEST_DELAY)
                 child.due = now + child.delay
-                log.warning("part died", part=child.part.name, exit=code, restart_in=child.delay, log=self._log_name(child))
+                log.warning("part died", part=child.part.name, exit=code, restart_in=child.delay, log=str(self._log(child)))
             if child.due is not None and now >= child.due:
                 child.process, child.started, child.due = self.spawn(child.part), now, None
                 child.restarts += 1
                 log.info("part restarted", part=child.part.name, pid=child.process.pid)
                 self.write_status()
 
-    def _last_line(self, child: Child) -> str:
-        lines = Path(self._log_name(child)).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return lines[-1].removeprefix("surefoot: ") if lines else f"it ended with {REFUSED}"
+    def cut_logs(self, now: float) -> None:
+        """Once a minute: logs that have grown too long are cut."""
+        if now < self.cut_due:
+            return
+        self.cut_due = now + CUT_SECONDS
+        for child in self.children:
+            if cut(self._log(child)):
+                log.info("log cut, its end kept", log=f"{self._log(child)}.old")
 
-    def _log_name(self, child: Child) -> str:
-        return str(self.settings.state_dir / "logs" / f"{child.part.name}.log")
+    def _log(self, child: Child) -> Path:
+        return log_path(self.settings.state_dir, child.part.name)
 
     def stop(self) -> None:
         """SIGTERM in reverse order of starting, so that nobody's source of rows goes first; SIGKILL to who stays."""
@@ -166,6 +171,7 @@ def _supervise(stack: Stack, stopping: threading.Event) -> int:
     stack.write_status()
     while not stopping.is_set():
         stack.look_after(time.monotonic())
+        stack.cut_logs(time.monotonic())
         waiting = [p for p in waiting if not _healthy(p)]
         if not waiting and not stack.ready:
             stack.ready = True
