@@ -26,6 +26,7 @@ class Moment:
 def of_incident(history: Sequence[IncidentTransition]) -> list[Moment]:
     """The milestones that its last transition holds, and what people and the leader did on the way."""
     last = history[-1]
+    resolution = next((t.reason for t in reversed(history) if t.new_state == "resolved" and t.old_state != "resolved"), "")
     milestones = (
         (last.onset, "Fault began", "as far as the evidence shows", palette.UNKNOWN_COLOUR),
         (
@@ -41,7 +42,7 @@ def of_incident(history: Sequence[IncidentTransition]) -> list[Moment]:
             palette.state("resolved").colour,
         ),
         (last.caught_up_at, "Caught up", "back at the step before the failure", palette.state("resolved").colour),
-        (last.resolved_at, "Resolved", last.reason if last.new_state == "resolved" else "", palette.state("resolved").colour),
+        (last.resolved_at, "Resolved", resolution, palette.state("resolved").colour),
     )
     found = [Moment(at, title, detail, colour) for at, title, detail, colour in milestones if at]
     for before, after in zip((None, *history), history, strict=False):
@@ -105,7 +106,8 @@ def of_captures(events: Sequence[Event]) -> list[Moment]:
     for e in events:
         first.setdefault(e.code, []).append(e)
     return [
-        Moment(min(e.at for e in es), f"Captured {words.category(kind)} of {words.plural(len(es), 'rank')}") for kind, es in first.items()
+        Moment(min(e.at for e in es), f"Captured {words.evidence(kind, len(es))} of {words.plural(len(es), 'rank')}")
+        for kind, es in first.items()
     ]
 
 
@@ -163,8 +165,8 @@ def miles(i: IncidentTransition) -> Html:
         ("located", i.located_at),
         ("acted", i.acted_at),
         ("recovered", i.recovered_at),
-        ("caught up", i.caught_up_at),
         ("resolved", i.resolved_at),
+        ("caught up", i.caught_up_at),
     )
     over = i.new_state == "resolved"
     return div("sf-miles", *(_mile(name, at, start, "not needed" if over else "not yet") for name, at in steps))

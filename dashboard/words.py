@@ -71,6 +71,19 @@ def percent(ratio: float | None) -> str:
     return "< 0.1 %" if 0 < ratio < 0.001 else f"{floor(ratio * 1000 + 1e-9) / 10:.1f} %"
 
 
+_TAKEN = {
+    "live": ("live cell", "live cells"),
+    "stacks": ("stacks", "stacks"),
+    "flight_recorder": ("flight recorder dump", "flight recorder dumps"),
+}
+
+
+def evidence(kind: str, count: int = 1) -> str:
+    """What was captured of `count` ranks: `live cell`, `live cells`; of a kind that is not known, its name."""
+    one, many = _TAKEN.get(kind, (category(kind), category(kind)))
+    return one if count == 1 else many
+
+
 def gpu_time(gpu_seconds: float | None) -> str:
     """`0.4 GPU-s`, `41 GPU-s`, `12.5 GPU-h`, `1,240 GPU-h`."""
     if gpu_seconds is None:

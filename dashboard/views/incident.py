@@ -186,7 +186,7 @@ def _finding(f: FindingTransition, opened: FindingTransition) -> Html:
         "sf-head-line",
         el("b", f.detector),
         parts.badge(f.new_state, palette.state(f.new_state)),
-        span("sf-quiet sf-small", f"confidence {words.percent(f.confidence)}"),
+        span("sf-quiet sf-small", f"confidence {f.confidence:.0%}"),
     )
     cleared = div("sf-quiet sf-small", f"{f.new_state}: {f.reason}") if f.new_state != "open" and f.reason else None
     return div(
@@ -215,7 +215,7 @@ def _captures(taken: Sequence[Event]) -> None:
     show(parts.title("Evidence", "taken before the attempt was stopped"))
     for e in taken:
         rank = "all ranks" if e.rank is None else f"rank {e.rank}"
-        with st.expander(f"{words.category(e.code).capitalize()} of {rank}" + (f" on {e.node}" if e.node else ""), key=f"capture-{e.id}"):
+        with st.expander(f"{words.evidence(e.code).capitalize()} of {rank}" + (f" on {e.node}" if e.node else ""), key=f"capture-{e.id}"):
             st.code(e.attrs.get("text") or e.message or "(empty)", language=None, wrap_lines=False)
             if path := e.attrs.get("path"):
                 st.caption(f"Kept on the node as {_plain(path)}")
