@@ -3,10 +3,10 @@
 import asyncio
 import zlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from pipeline.errors import InputError, SurefootError, TooLarge
 
@@ -42,15 +42,16 @@ class Bodies:
         """
         chunks: list[bytes] = []
         size = 0
+        stream = request.stream()
         try:
             if int(request.headers.get("content-length", "0")) > self._limit:
-                raise await self._refuse(request)
+                raise await self._refuse(stream)
             async with asyncio.timeout(SECONDS):
-                async for chunk in request.stream():
+                async for chunk in stream:
                     size += len(chunk)
                     self._held += len(chunk)
                     if size > self._limit:
-                        raise await self._refuse(request)
+                        raise await self._refuse(stream)
                     if self._held > TOGETHER * self._limit:
                         raise Crowded("too much is being received at once")
                     chunks.append(chunk)
@@ -60,17 +61,15 @@ class Bodies:
         finally:
             self._held -= size
 
-    async def _refuse(self, request: Request) -> TooLarge:
+    async def _refuse(self, stream: AsyncIterator[bytes]) -> TooLarge:
         """Reads on for a moment before the refusal, so that a sender that is still writing gets to read it."""
         left = self._limit
-        try:
+        with suppress(TimeoutError, ClientDisconnect):
             async with asyncio.timeout(_DRAIN_SECONDS):
-                async for chunk in request.stream():
+                async for chunk in stream:
                     left -= len(chunk)
                     if left < 0:
                         break
-        except TimeoutError:
-            pass
         return TooLarge(f"the body is larger than {self._limit} bytes")
 
     def unpack(self, body: bytes, encoding: str) -> bytes:
