@@ -39,6 +39,16 @@ class Journal:
     _states: dict[str, str] = field(default_factory=dict)
     _last: datetime = EPOCH
 
+    @property
+    def told(self) -> int:
+        """The number of the last thing that was written."""
+        return self.sender.queued
+
+    @property
+    def delivered(self) -> int:
+        """All that was written up to this number has left, one way or another."""
+        return self.sender.settled
+
     def run_is(self, state: str, reason: str, *, exit_code: int | None = None, ranks: int = 0) -> None:
         """The run is now in a state of `RunTransition.states`."""
         self._transition(

@@ -39,7 +39,7 @@ COLLECTIVE_HANG = Fault(
     RESTART_RUN,
     "No rank makes progress; one never reached the collective that the others wait in",
 )
-STARTUP_FAILURE = Fault("startup_failure", Layer.FRAMEWORK, Severity.CRITICAL, 2, RESTART_RUN, "The run ended before its first step")
+STARTUP_FAILURE = Fault("startup_failure", Layer.FRAMEWORK, Severity.CRITICAL, 2, RESTART_RUN, "The run ended at its start")
 HOST_DOWN = Fault("host_down", Layer.KERNEL, Severity.CRITICAL, 5, RESTART_RUN, "Agent and launcher of a node are silent together")
 TELEMETRY_LOST = Fault(
     "telemetry_lost",

@@ -168,7 +168,7 @@ class Endpoints:
         health = self._health
         return JSONResponse(
             {
-                "status": "ok" if health.store_up else "the store is away, or nothing was stored yet",
+                "status": health.status,
                 "spool_bytes": health.spool_bytes(),
                 "spool_age_seconds": health.oldest_age(),
                 "last_insert": health.last_insert,

@@ -14,7 +14,7 @@ from pipeline.catalog.metrics import FAMILIES, ColumnType, Family, Kind, Metric
 from pipeline.errors import InputError, SettingsError
 from pipeline.migrate import checksum, migrate
 from pipeline.records import RECORDS, Record
-from pipeline.settings import Settings
+from pipeline.settings import Settings, StoreSettings
 from pipeline.store import Store
 from surefoot.hook import layout
 
@@ -70,7 +70,7 @@ def test_a_hole_that_nobody_fills_is_refused_before_anything_runs(store: Store, 
 
 def test_a_database_name_that_is_no_identifier_is_refused() -> None:
     with pytest.raises(InputError, match="cannot name"):
-        ddl.Target.of(Settings(store={"database": "a; DROP"}).store)  # type: ignore[arg-type]
+        ddl.Target.of(StoreSettings.model_construct(database="a; DROP"))  # settings would refuse it before
 
 
 # --- family tables ---------------------------------------------------------------------------
