@@ -24,7 +24,8 @@ from surefoot.hook import layout
 
 PREFIX = "SUREFOOT_"
 CONFIG = "SUREFOOT_CONFIG"
-NOT_SETTINGS = frozenset({CONFIG, "SUREFOOT_TEST_CLICKHOUSE_URL", *layout.ENVIRONMENT})
+IMAGE = "SUREFOOT_IMAGE"  # names the container image that a command runs in
+NOT_SETTINGS = frozenset({CONFIG, IMAGE, "SUREFOOT_TEST_CLICKHOUSE_URL", *layout.ENVIRONMENT})
 HOLD_SECRETS = ("clickhouse_url", "store", "ingest", "receivers")  # groups of settings with passwords, tokens and keys in them
 
 
