@@ -11,6 +11,7 @@ import structlog
 from pipeline.errors import SurefootError
 from pipeline.settings import Settings, forget, keep_loopback_direct, load, pass_on
 from surefoot import __version__, parent
+from surefoot.commands.change import change
 
 CHATTY = {  # what these log below this level we report ourselves, once
     "apscheduler.scheduler": logging.ERROR,
@@ -256,6 +257,9 @@ def demo(settings: Settings) -> None:
 
     forget()
     sys.exit(show(settings, say=click.echo))
+
+
+cli.add_command(change)
 
 
 def main() -> None:
