@@ -12,6 +12,7 @@ from pipeline.errors import SurefootError
 from pipeline.settings import Settings, forget, keep_loopback_direct, load, pass_on
 from surefoot import __version__, parent
 from surefoot.commands.change import change
+from surefoot.commands.report import report
 
 CHATTY = {  # what these log below this level we report ourselves, once
     "apscheduler.scheduler": logging.ERROR,
@@ -260,6 +261,7 @@ def demo(settings: Settings) -> None:
 
 
 cli.add_command(change)
+cli.add_command(report)
 
 
 def main() -> None:

@@ -252,7 +252,7 @@ def run(
     Raises Trouble where it fails, or is not done in time: then it is ended, and not waited for should it not die.
     """
     try:
-        environment = os.environ | _QUIET | (more or {})
+        environment = os.environ | _QUIET | dict(more or {})
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
         )
