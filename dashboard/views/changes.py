@@ -68,7 +68,8 @@ def _draw(sheet: Sheet, changed: Changed | None, recorded: Sequence[Change], unt
         else ""
     )
     show(parts.title("What changed since the last good attempt", note))
-    show(div("sf-box", _compared(changed), *(_change(c, until, how) for c in recorded[:_SHOWN])))
+    told = [parts.gap(), div("sf-quiet sf-small", "Changes that were recorded:")] if recorded and changed else []
+    show(div("sf-box", _compared(changed), *told, *(_change(c, until, how) for c in recorded[:_SHOWN])))
     rest = list(changed.differences[_SHOWN:]) if changed else []
     if rest:
         with st.expander(f"{words.plural(len(rest), 'more difference')}", key=f"differences-{changed.attempt if changed else ''}"):
@@ -81,7 +82,7 @@ def _compared(changed: Changed | None) -> Html:
     if changed.good is None:
         return div("sf-quiet", changed.reason)
     told = join(el("b", first_look(changed)), " ", span("sf-quiet", changed.reason))
-    return join(div("", told), _table(changed.differences[:_SHOWN])) if changed.differences else div("", told)
+    return join(div("", told), parts.gap(), _table(changed.differences[:_SHOWN])) if changed.differences else div("", told)
 
 
 def _table(differences: Sequence[Difference]) -> Html:

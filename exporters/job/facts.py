@@ -7,7 +7,6 @@ process of its own (probe.py), which is ended when it takes too long. What is kn
 import json
 import os
 import select
-import shlex
 import signal
 import subprocess
 import sys
@@ -19,9 +18,9 @@ from typing import Final
 
 import structlog
 
-from exporters.job import probe
+from exporters.job import hidden, probe
 from exporters.job.attempt import Start
-from exporters.job.hidden import HIDDEN, is_secret, masked, masked_words
+from exporters.job.hidden import is_secret, masked
 from exporters.job.tree import Tree
 from pipeline.catalog.facts import ARGV, FOLDER, IMAGE, MAX_FACTS, MAX_NAME, MAX_TEXT, RESUMED
 from pipeline.clock import monotonic
@@ -56,7 +55,7 @@ def own_facts(command: Sequence[str], environment: Mapping[str, str], folder: st
     """What is known without looking anywhere: the command line, the folder, the image, and the allowed environment, secrets hidden."""
     image = next((environment[name] for name in (*_IMAGES, *_MORE_IMAGES) if environment.get(name)), "")
     told = {
-        ARGV: shlex.join(masked_words(command)).replace(shlex.quote(HIDDEN), HIDDEN),
+        ARGV: hidden.told(command),
         FOLDER: folder,
         IMAGE: masked(image),
         RESUMED: resumed_from or "the start",

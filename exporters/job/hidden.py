@@ -4,6 +4,7 @@ Where in doubt it hides: a lost fact is better than a told password.
 """
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Final
 
@@ -51,6 +52,11 @@ def masked_words(words: Sequence[str]) -> list[str]:
         name, given, _ = word.partition("=")
         out.append(HIDDEN if alone else f"{name}={HIDDEN}" if given and " " not in name and is_secret(name) else masked(word))
     return out
+
+
+def told(words: Sequence[str]) -> str:
+    """A command line as a shell takes it, without its secrets."""
+    return shlex.join(masked_words(words)).replace(shlex.quote(HIDDEN), HIDDEN)
 
 
 def _without_values(text: str) -> str:

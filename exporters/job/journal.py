@@ -1,12 +1,12 @@
 """What the launcher writes of its run: transitions of the run and its attempts, events of ranks, evidence, log lines."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import uuid4
 
+from exporters.job import hidden
 from exporters.job.capture import Evidence
 from exporters.job.control import Request
 from exporters.job.exits import describe, signal_name
@@ -46,7 +46,7 @@ class Journal:
             RunTransition(
                 run=self.run,
                 node=self.node,
-                command=shlex.join(self.command),
+                command=hidden.told(self.command),
                 ranks=ranks,
                 checkpoints=self.checkpoints,
                 exit_code=exit_code,

@@ -13,9 +13,9 @@ FROM (
     GROUP BY run, attempt
 ) AS a
 LEFT JOIN (
-    -- a restart inside an attempt is named <attempt>.<number>
+    -- a restart inside an attempt is named <attempt>.<number>; the first ranks tell how far all came, and are found by the table's order
     SELECT run, replaceRegexpOne(attempt, '\\.[0-9]+$', '') AS attempt, uniqExact(step) AS steps
-    FROM steps WHERE run IN {runs:Array(String)} GROUP BY run, attempt
+    FROM steps WHERE run IN {runs:Array(String)} AND rank < 8 GROUP BY run, attempt
 ) AS s USING (run, attempt)
 LEFT JOIN (
     SELECT run, attempt, count() AS told FROM attempt_facts WHERE run IN {runs:Array(String)} GROUP BY run, attempt

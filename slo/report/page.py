@@ -15,6 +15,7 @@ from slo.report.facts import UNEXPLAINED, Cause, Facts, IncidentFacts, Quiet
 NO_DATA = "no data"
 INCIDENTS, RUNS, NAMES = 10, 8, 4  # rows of a table, and names of a list; what is beyond is counted
 _HOURS_FROM = 10 * 3600  # GPU-seconds of a period from which its tables speak of GPU-hours
+_LATE = 0.05  # of the period's GPU time outside the ledger from which that is the first thing to know
 _TRIFLE = 0.001  # of the period's GPU time: what is less is not worth a line
 
 _CAUSES = {
@@ -75,8 +76,15 @@ _GOODPUT = "Goodput is GPU time in steps that were not lost later, over all GPU 
 
 
 def _summary(facts: Facts, unit: Unit) -> list[str]:
-    lines = [_goodput(facts, unit), _worst(facts, unit), _open(facts), _blind(facts)]
+    lines = [_late(facts), _goodput(facts, unit), _worst(facts, unit), _open(facts), _blind(facts)]
     return ["\n".join(f"- {line}" for line in lines if line)]
+
+
+def _late(facts: Facts) -> str:
+    """Where a good part of the period is not in the ledger, its figures mean little: said before them."""
+    whole = facts.gpu_seconds + facts.unknown.not_in_ledger
+    share = facts.unknown.not_in_ledger / whole if whole else 0.0
+    return f"**{_percent(share)} of the GPU time is not in the ledger (yet)**: figures are of the rest." if share >= _LATE else ""
 
 
 def _goodput(facts: Facts, unit: Unit) -> str:

@@ -350,6 +350,11 @@ def test_the_launcher_sends_what_an_attempt_runs_with(launch, plane, repository,
     assert "hf_abc" not in str(sent)
 
 
+def test_a_secret_on_the_command_line_is_not_in_the_run_s_record_either(launch, plane) -> None:
+    launch("sh", "-c", "exit 0", "--api-key", "hunter2").wait()
+    assert {t["command"] for t in plane.transitions("started", "runs")} == {"sh -c 'exit 0' --api-key (hidden)"}
+
+
 def test_every_attempt_is_told_with_what_it_resumed_from(launch, plane, script) -> None:
     launch(*script("import time\ntime.sleep(600)"))
     plane.until(lambda p: p.events("rank_started"))

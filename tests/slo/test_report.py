@@ -255,6 +255,18 @@ def test_the_page_says_the_most_important_first_and_links_every_incident(facts: 
     assert len(lines) < 70  # one page
 
 
+def test_where_the_ledger_is_far_behind_that_comes_first(store: Store) -> None:
+    """600 of 6000 GPU-seconds are in the ledger: 90 % are not."""
+    behind = Period(store)
+    behind.ledger("a", 1, (0, 600, "init", ""))
+    behind.run("a", 0, None, 1)
+    lines = page(gather(store, at(0), at(6000), at(6000), agent_interval=10.0), "http://c").splitlines()
+    assert lines[2:4] == [
+        "- **90.0 % of the GPU time is not in the ledger (yet)**: figures are of the rest.",
+        "- **Goodput 0.0 %** of 600 GPU-s.",
+    ]
+
+
 def test_many_incidents_stay_one_page(store: Store) -> None:
     many = Period(store)
     for n in range(40):
