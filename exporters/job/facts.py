@@ -135,7 +135,7 @@ class _Collecting(threading.Thread):
             if not piece:
                 found = _parsed(text)
                 return found if found.pop(probe.COMPLETE, "") else {"code.trouble": "looking broke off"} | found
-        why = "the run was over before all was read" if self.hurry.is_set() else f"not all could be read within {LIMIT:g} s"
+        why = "the attempt was over before all was read" if self.hurry.is_set() else f"not all could be read within {LIMIT:g} s"
         return {"code.trouble": why} | _parsed(text)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:

@@ -375,7 +375,7 @@ def test_a_hanging_git_neither_delays_the_command_nor_the_end_of_the_run(launch,
     ended = plane.until(lambda p: p.transitions("ended"))[0]["at"] / 1e6
     assert float((tmp_path / "stamp").read_text()) - began < 5 and ended - began < 5 and time.time() - began < 10
     (sent,) = plane.records("surefoot.facts")
-    assert sent["facts"]["code.trouble"] == "the run was over before all was read"
+    assert sent["facts"]["code.trouble"] == "the attempt was over before all was read"
     assert sent["facts"]["code.argv"] and sent["facts"]["driver.kernel"]
     commands = [p.read_bytes() for p in Path("/proc").glob("[0-9]*/cmdline") if p.exists()]
     assert not [c for c in commands if str(hanging_git).encode() in c]
