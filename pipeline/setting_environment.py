@@ -18,7 +18,8 @@ from surefoot.hook import layout
 
 PREFIX: Final = "SUREFOOT_"
 CONFIG: Final = "SUREFOOT_CONFIG"
-NOT_SETTINGS: Final = frozenset({CONFIG, "SUREFOOT_TEST_CLICKHOUSE_URL", *layout.ENVIRONMENT})
+IMAGE: Final = "SUREFOOT_IMAGE"  # names the container image that a command runs in
+NOT_SETTINGS: Final = frozenset({CONFIG, IMAGE, "SUREFOOT_TEST_CLICKHOUSE_URL", *layout.ENVIRONMENT})
 
 Fields = Mapping[str, FieldInfo]
 """The settings by name; a group of them has a model as its annotation."""

@@ -13,6 +13,8 @@ import structlog
 from pipeline.errors import SurefootError
 from pipeline.settings import Settings, forget, keep_loopback_direct, load, pass_on
 from surefoot import __version__, parent
+from surefoot.commands.change import change
+from surefoot.commands.report import report
 from surefoot.options import Folder, RunId, Seconds
 from surefoot.signals import ENDING, Interrupted, Signals
 
@@ -288,6 +290,10 @@ def _interruptible() -> Iterator[Signals]:
         finally:
             if signals.number:
                 raise Interrupted(signals.number)
+
+
+cli.add_command(change)
+cli.add_command(report)
 
 
 def main() -> None:

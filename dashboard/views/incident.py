@@ -9,6 +9,7 @@ import streamlit as st
 from dashboard import ask, palette, parts, runs, timeline, words
 from dashboard.markup import Html, div, el, join, link, show, span
 from dashboard.read import REFRESH, Sheet
+from dashboard.views import changes
 from pipeline.catalog import faults
 from pipeline.queries.captures import captures
 from pipeline.queries.incident_actions import incident_actions
@@ -79,6 +80,7 @@ def _incident(incident: str) -> None:
     parts.trouble(sheet)
     _head(sheet, last, history[0].at, asked, closes=run is not None and run.state == "failed")
     show(timeline.miles(last, given_up=_given_up(last, run)))
+    changes.of_incident(sheet, last)
     with st.container(key="incident_columns"):
         left, right = st.columns([3, 2], gap="medium")
     with left:

@@ -9,7 +9,7 @@ from dashboard import charts, parts, runs, words
 from dashboard.markup import Html, div, el, join, link, show, span
 from dashboard.parts import Figure
 from dashboard.read import PACE, REFRESH, Sheet
-from dashboard.views import run_tables
+from dashboard.views import changes, run_tables
 from pipeline.queries.run_checkpoints import Checkpoint, run_checkpoints
 from pipeline.queries.run_incidents import run_incidents
 from pipeline.queries.run_losses import run_losses
@@ -102,6 +102,7 @@ def _head(run: str) -> None:
     if state is None or sheet.blank:
         return
     show(_title(state, sheet), parts.gap(), _figures(sheet, state, pace, checkpoint, spending))
+    changes.of_run(sheet, run, state.attempt)
     _incidents(sheet, incidents, spending)
     until = max((s.until for s in spending), default=None)
     show(

@@ -16,6 +16,7 @@ import structlog
 from exporters.job import boot
 from exporters.job.attempt import Attempt, Start, begin
 from exporters.job.control import Client, Issued, Poller, Request, Situation, refusal, same_attempt
+from exporters.job.facts import Facts
 from exporters.job.journal import Journal
 from exporters.job.launches import attempt_id, check_run, default_run, last_launch, note_launch
 from exporters.job.loop import Loop
@@ -97,6 +98,7 @@ class Launcher:
     _journal: Journal = field(init=False)
     _poller: Poller = field(init=False)
     _shipper: Shipper = field(init=False)
+    _facts: Facts = field(init=False)
 
     def main(self) -> int:
         """Runs to the end; gives the exit code."""
@@ -108,6 +110,7 @@ class Launcher:
         sender = Sender(endpoint, token, node=node, service="surefoot.run", leftovers=folder_of(self.settings.ring_dir))
         self._journal = Journal(sender, self.run, node, self.command, str(self.checkpoints or ""))
         self._shipper = Shipper(self._ship, self.loop.inbox.put)
+        self._facts = Facts(self._tree, self._journal.ran_with)
         self._situation = Situation("", self.launch, "starting", "")
         client = Client(endpoint, token, self.run, node)
         self._poller = Poller(client, lambda: self._situation, self.loop.inbox.put, self.settings.job.control_timeout)
@@ -116,6 +119,7 @@ class Launcher:
                 end = self._run()
         finally:
             self._leave_nothing()
+            self._facts.close()
             self._poller.close()
             sender.close(_FLUSH if sender.stats().reachable else _FLUSH_BLIND)
             self._tell_losses(sender.stats())
@@ -175,6 +179,7 @@ class Launcher:
             attempt = self.loop.attempt = begin(start, self._tree, self._journal, self.loop.selector, self._shipper)
         except OSError as e:
             return self._not_begun(following, boot.NOT_EXECUTABLE, f"the command could not be started: {e.strerror}")
+        self._facts.begin(start)
         self._enter("running")
         _log.info("attempt started", attempt=issued.attempt, resume_from=resume or "the start", why=request.reason if request else "")
         if request:

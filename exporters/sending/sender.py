@@ -34,7 +34,7 @@ _COMPRESS_FROM: Final = 4 << 10
 _COLLECT_SECONDS: Final = 5.0
 _ANSWER_LIMIT: Final = 64 << 10
 _BACKOFF: Final = wait_exponential_jitter(multiplier=0.2, max=5.0, jitter=0.2)
-_LASTING: Final = frozenset({"surefoot.event", "surefoot.transition"})
+_LASTING: Final = frozenset({"surefoot.event", "surefoot.transition", "surefoot.facts", "surefoot.change"})
 _log = logging.getLogger(__name__)
 
 

@@ -81,6 +81,25 @@ CREATE TABLE IF NOT EXISTS {database}.beats {on_cluster} (
 ) ENGINE = {merge_tree} PARTITION BY toDate(at) ORDER BY (component, run, node, at)
 TTL toDateTime(at) + INTERVAL 2 DAY SETTINGS ttl_only_drop_parts = 1, {dedup};
 
+CREATE TABLE IF NOT EXISTS {database}.attempt_facts {on_cluster} (
+    run String,
+    attempt String,
+    node LowCardinality(String),
+    at DateTime64(6, 'UTC') CODEC(Delta, ZSTD),
+    facts Map(LowCardinality(String), String) CODEC(ZSTD(3))
+) ENGINE = {merge_tree} PARTITION BY toYYYYMM(at) ORDER BY (run, attempt, node, at)
+TTL toDateTime(at) + INTERVAL 400 DAY SETTINGS ttl_only_drop_parts = 1, {dedup};
+
+CREATE TABLE IF NOT EXISTS {database}.changes {on_cluster} (
+    id String,
+    at DateTime64(6, 'UTC'),
+    kind LowCardinality(String),
+    what String,
+    actor LowCardinality(String),
+    nodes String
+) ENGINE = {merge_tree} ORDER BY (at, id)
+SETTINGS {dedup};
+
 CREATE TABLE IF NOT EXISTS {database}.logs {on_cluster} (
     Timestamp DateTime64(9, 'UTC') CODEC(Delta, ZSTD),
     TraceId String,

@@ -227,7 +227,7 @@ def test_an_interrupt_is_written_as_a_stop_before_any_rank_ends(launch, plane, r
     started.process.send_signal(signal.SIGINT)
     started.wait()
     assert plane.states("runs")[-1] == ("r", "started", "stopped")
-    order = [r.attributes.get("new_state") or r.attributes["kind"] for r in plane.received if r.name]
+    order = [r.attributes.get("new_state") or r.attributes.get("kind") for r in plane.received if r.name]
     assert order.index("stopping") < order.index("rank_exited")
     assert {e["attrs"]["stopped_by"] for e in plane.events("rank_exited")} == {"launcher"}
 
