@@ -49,12 +49,13 @@ class StoreSettings(Part):
 
 
 class IngestSettings(Part):
-    """The receiver of telemetry. Senders use `url`; the server listens on host and port."""
+    """The receiver of telemetry. Senders use `url`; it listens on host and port. `pagerduty_secret` signs what PagerDuty posts to it."""
 
     host: str = "127.0.0.1"
     port: int = Field(4318, ge=1, le=65535)
     url: str = ""
     token: str = ""
+    pagerduty_secret: str = ""
     max_body_bytes: int = 64 << 20
     spool_bytes: int = 2 << 30
     batch_seconds: float = Field(1.0, gt=0, le=60)
@@ -148,11 +149,12 @@ class ReceiverSettings(Part):
 
 
 class ConsoleSettings(Part):
-    """The console. `url` is what pages link to."""
+    """The console. `url` is what pages link to; `runbooks` is where the runbooks lie ("" leaves their links out)."""
 
     host: str = "127.0.0.1"
     port: int = Field(8501, ge=1, le=65535)
     url: str = ""
+    runbooks: str = "docs/runbooks"
 
     @property
     def link(self) -> str:
