@@ -11,6 +11,7 @@ import structlog
 from pipeline.errors import SurefootError
 from pipeline.settings import Settings, forget, keep_loopback_direct, load, pass_on
 from surefoot import __version__, parent
+from surefoot.hold_commands import actions, maintenance, silence
 
 CHATTY = {  # what these log below this level we report ourselves, once
     "apscheduler.scheduler": logging.ERROR,
@@ -256,6 +257,10 @@ def demo(settings: Settings) -> None:
 
     forget()
     sys.exit(show(settings, say=click.echo))
+
+
+for group in (silence, maintenance, actions):
+    cli.add_command(group)
 
 
 def main() -> None:
