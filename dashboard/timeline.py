@@ -87,11 +87,11 @@ _SAID = {
 
 def of_pages(history: Iterable[NotificationTransition]) -> list[Moment]:
     """What was sent to whom. A notification that is only queued is no news."""
-    said = {"sent": "sent", "failed": "could not be sent"}
+    said = {"sent": "sent to", "failed": "could not be sent to", "held": "held back"}
     return [
         Moment(
             n.at,
-            f"{n.event.capitalize()} {said[n.new_state]} to {n.receiver}",
+            f"{n.event.capitalize()} {said[n.new_state]} {n.receiver}".rstrip(),
             n.reason,
             palette.state("failed").colour if n.new_state == "failed" else "",
         )
