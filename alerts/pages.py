@@ -10,6 +10,7 @@ from datetime import datetime
 from alerts.incidents.lifecycle import State
 from alerts.page_facts import Facts, at_risk, idle, idle_seconds, stops_work
 from alerts.receivers.page import ACKNOWLEDGE, RESOLVE, TRIGGER, Page, PageEvent
+from alerts.recovery.envelope import REFUSED
 from alerts.words import clock, duration, gpu_time, gpus, percent, sentence
 from pipeline.catalog import runbooks
 from pipeline.catalog.actions import BY_NAME as ACTIONS
@@ -87,13 +88,13 @@ def _summary(incident: IncidentTransition, event: PageEvent, facts: Facts, now: 
         told = [f"acknowledged by {incident.acknowledged_by}: {what}", _price(incident, facts, now), done]
     else:
         lasted = duration(_seconds(incident.onset or incident.detected_at, incident.resolved_at or now))
-        told = [f"resolved after {lasted}: {what}", _reason_resolved(incident), _cost(incident, facts, now)]
+        told = [f"resolved after {lasted}: {what}", incident.reason, done if facts.actions else "", _cost(incident, facts, now)]
     return " ".join(map(sentence, filter(None, told)))
 
 
 def _what(incident: IncidentTransition, facts: Facts) -> str:
     if incident.fault != RESTART_LOOP.name:
-        return incident.title
+        return incident.title if incident.confidence >= 1 else f"{incident.title} ({percent(incident.confidence)} sure)"
     why = next((f.reason for f in facts.findings if f.fault == RESTART_LOOP.name), "the same failure again and again")
     return f"stopped: {why}; run {incident.run} is not restarted any more"
 
@@ -140,17 +141,14 @@ def _cost(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
     return f"{gpu_time(lost)} lost waiting, and the work since the checkpoint that it went back to"
 
 
-def _reason_resolved(incident: IncidentTransition) -> str:
-    return incident.reason if incident.new_state == State.RESOLVED else ""
-
-
 # --- what is done ----------------------------------------------------------------------------
 
 
 def doing(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
     """What Surefoot has done, does or will do about an incident, and when; or for whom it waits, and what to press."""
     newest = max(facts.actions, key=lambda a: a.at, default=None)
-    said = _of_action(newest, now) if newest else _of_none(incident, facts)
+    refused = incident.reason.startswith(REFUSED) and (newest is None or incident.at >= newest.at)
+    said = _of_action(newest, now) if newest and not refused else _of_none(incident, facts)
     if facts.paused and facts.paused not in said:
         said += f"; no further action: {facts.paused} (surefoot actions resume)"
     return said
@@ -180,9 +178,8 @@ _ENDED = {"failed": "failed", "expired": "expired", "cancelled": "was cancelled"
 
 
 def _of_none(incident: IncidentTransition, facts: Facts) -> str:
-    refused = incident.reason.removeprefix("no action: ")
-    if refused != incident.reason:
-        return f"does nothing: {refused}"
+    if incident.reason.startswith(REFUSED):
+        return f"does nothing: {incident.reason.removeprefix(REFUSED)}"
     if facts.paused:
         return f"does nothing: {facts.paused} (surefoot actions resume)"
     fault = FAULTS.get(incident.fault)

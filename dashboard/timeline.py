@@ -50,6 +50,8 @@ def of_incident(history: Sequence[IncidentTransition]) -> list[Moment]:
             found.append(Moment(after.at, f"Acknowledged by {after.acknowledged_by}", colour=palette.state("started").colour))
         elif before and after.new_state != before.new_state and after.new_state != "resolved":
             found.append(Moment(after.at, f"Incident is {after.new_state}", after.reason))
+        elif before and after.reason != before.reason and after.new_state != "resolved":
+            found.append(Moment(after.at, "Leader's note", after.reason))
     return found
 
 

@@ -15,6 +15,7 @@ from pipeline.records import ActionTransition, IncidentTransition
 PENDING = frozenset({"proposed", "waiting"})
 UNDER_WAY = frozenset({"issued", "accepted"})
 FAILED = frozenset({"failed", "expired"})
+REFUSED = "no action: "  # how the reason of an incident begins about which nothing is done
 WITHDRAWN_BY = "pause"  # the actor who takes back, for a pause or a maintenance window, what no launcher has accepted yet
 FIRST_STATE = {ActionMode.DRY_RUN: "dry_run", ActionMode.APPROVE: "waiting", ActionMode.AUTO: "issued"}
 

@@ -9,7 +9,19 @@ from alerts.ids import mint
 from alerts.incidents.correlate import first_finding, rerooted
 from alerts.incidents.lifecycle import State, move
 from alerts.recovery.actuators import launcher
-from alerts.recovery.envelope import FAILED, PENDING, UNDER_WAY, expire, propose, renew, settled_by_rows, stale, withdraw, withdrawn
+from alerts.recovery.envelope import (
+    FAILED,
+    PENDING,
+    REFUSED,
+    UNDER_WAY,
+    expire,
+    propose,
+    renew,
+    settled_by_rows,
+    stale,
+    withdraw,
+    withdrawn,
+)
 from alerts.recovery.policy import Case, Proposal, Refusal, Restart, decide
 from alerts.silences import withheld
 from alerts.snapshot import AttemptLook, RunLook, Snapshot
@@ -161,7 +173,7 @@ class Recovery:
 
     def _refuse(self, incident: IncidentTransition, refusal: Refusal, now: datetime) -> None:
         last = self.book.incidents[incident.incident]
-        said = f"no action: {refusal.reason}"
+        said = REFUSED + refusal.reason
         if self._said.get(incident.incident) != said and last.reason != said:
             self.book.write(move(last, State.OPEN, said, now))
         self._said[incident.incident] = said

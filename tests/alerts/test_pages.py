@@ -117,6 +117,13 @@ def test_a_refusal_is_told_with_its_reason_and_a_mere_warning_says_that_nobody_i
     assert "Last complete checkpoint 16 min 00 s ago (step 41000): 68.3 GPU-hours of work at risk." in told.summary  # 256 x 960 s
 
 
+def test_a_refusal_after_an_action_is_what_counts_and_a_doubt_is_told() -> None:
+    doubtful = incident(reason="no action: 2 actions on r-1 came to nothing", at=at(300), confidence=0.666)
+    told = page(doubtful, "trigger", facts(actions=(action("expired", seconds=121),)), at(300))
+    assert told.summary.startswith("A rank's process died: rank 1 on node-a, run r (66 % sure). ")
+    assert "Surefoot: does nothing: 2 actions on r-1 came to nothing." in told.summary
+
+
 def test_what_is_not_known_is_said_to_be_unknown_and_never_nought() -> None:
     told = page(incident(), "trigger", facts(gpus=None, checkpoint_at=None, checkpoint_step="", began_at=None), at(1))
     assert "all GPUs of the run are idle, how many is not known yet" in told.summary
@@ -143,6 +150,7 @@ def test_an_acknowledgement_says_who_and_a_resolve_how_long_and_at_what_cost() -
     told = page(over, "resolve", facts(actions=(action("succeeded", seconds=75),), spent=spent), at(82))
     assert told.summary == (
         "Resolved after 1 min 21 s: A rank's process died: rank 1 on node-a, run r. Recovered: attempt r-2 makes progress. "
+        "Surefoot: did restart the run in place from its last complete checkpoint, done at 12:01:15 UTC. "
         "Lost 69.7 GPU-h: 5.7 restart, 64.0 lost progress."
     )
     assert told.details["done"] == "restart_run succeeded (a rank died)"
