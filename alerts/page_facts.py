@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from alerts.book import Book
 from alerts.silences import paused
-from alerts.snapshot import Snapshot
+from alerts.snapshot import RunLook, Snapshot
 from pipeline import loss
 from pipeline.catalog.faults import BY_NAME, RESTART_LOOP
 from pipeline.catalog.layers import Category
@@ -15,8 +15,10 @@ from pipeline.queries.run_checkpoints import run_checkpoints
 from pipeline.queries.run_world import run_world
 from pipeline.records import ActionTransition, FindingTransition, IncidentTransition
 from pipeline.settings import ConsoleSettings
+from pipeline.store import Store
 
 _CATEGORIES = frozenset(Category)
+LEDGER_LATE = timedelta(seconds=5)  # after its detection the ledger knows nothing of an incident for so long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ def gather(book: Book, snapshot: Snapshot, incident: IncidentTransition, console
         console=console,
         findings=book.findings_of(incident.incident),
         actions=book.actions_of(incident.incident),
-        spent={Category(s.category): s.gpu_seconds for s in incident_cost(book.store, incident.incident) if s.category in _CATEGORIES},
+        spent=_spent(book.store, incident, now),
         paused=paused(book.holds.values(), now),
     )
     if not incident.run:
@@ -49,11 +51,24 @@ def gather(book: Book, snapshot: Snapshot, incident: IncidentTransition, console
     newest = next(iter(run_checkpoints(book.store, [incident.run])), None)
     return replace(
         known,
-        gpus=run_world(book.store, incident.run) or None,
+        gpus=_gpus(snapshot, run, incident) or run_world(book.store, incident.run) or None,
         began_at=run.started_at if run else None,
         checkpoint_at=newest.at if newest else None,
         checkpoint_step=newest.step if newest else "",
     )
+
+
+def _gpus(snapshot: Snapshot, run: RunLook | None, incident: IncidentTransition) -> int:
+    """The ranks of the attempt, as its launcher said or as they were seen, without a question; 0 where neither is known."""
+    attempt = run.attempt(incident.attempt) if run else None
+    return max(attempt.ranks, len(snapshot.ranks_of(attempt.attempt))) if attempt else 0
+
+
+def _spent(store: Store, incident: IncidentTransition, now: datetime) -> dict[Category, float]:
+    """What the ledger charges to the incident; not asked while it is too new for that, so that its first page goes out at once."""
+    if incident.detected_at and now - incident.detected_at < LEDGER_LATE:
+        return {}
+    return {Category(s.category): s.gpu_seconds for s in incident_cost(store, incident.incident) if s.category in _CATEGORIES}
 
 
 def stops_work(incident: IncidentTransition) -> bool:

@@ -23,10 +23,10 @@ from pipeline.records import ActionTransition, IncidentTransition
 MAIN, STOPPED = "", ":stopped"
 """The alerts that an incident may have, as endings of its dedup key."""
 
-_DOING = {
-    RESTART_RUN.name: "restart the run in place from its last complete checkpoint",
-    END_RUN.name: "let the run end",
-    STOP_RUN.name: "stop the run",
+_DOING = {  # what an action is to do, and what it has done
+    RESTART_RUN.name: tuple(f"{verb} the run in place from its last complete checkpoint" for verb in ("restart", "restarted")),
+    END_RUN.name: ("let the run end", "let the run end"),
+    STOP_RUN.name: ("stop the run", "stopped the run"),
 }
 
 
@@ -102,6 +102,8 @@ def _what(incident: IncidentTransition, facts: Facts) -> str:
 def _price(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
     began = incident.onset or incident.detected_at or incident.at
     since = f"since {clock(began, now)} ({duration(_seconds(began, now))})"
+    if incident.resolved_at:
+        since = f"from {clock(began, now)} to {clock(incident.resolved_at, now)} ({duration(_seconds(began, incident.resolved_at))})"
     if not incident.run:
         return since
     waiting = idle(incident, facts)
@@ -110,11 +112,13 @@ def _price(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
     if not stops_work(incident):
         return f"{since}: the run may well go on, no GPU is known to be idle"
     lost = _lost(incident, facts, now)
+    if incident.resolved_at:
+        return since + (f": {gpu_time(lost)} lost" if lost is not None else "")
     return f"{since}: {gpus(waiting)} idle now" + (f", {gpu_time(lost)} lost so far" if lost is not None else "")
 
 
 def _risk(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
-    if not incident.run:
+    if not incident.run or incident.recovered_at or incident.resolved_at:
         return ""
     work = at_risk(incident, facts, now)
     risk = f"{gpu_time(work)} of work at risk" if work is not None else "the work since then is at risk"
@@ -155,7 +159,8 @@ def doing(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
 
 
 def _of_action(action: ActionTransition, now: datetime) -> str:
-    what = _DOING.get(action.kind) or ACTIONS[action.kind].help[:1].lower() + ACTIONS[action.kind].help[1:]
+    help_text = ACTIONS[action.kind].help[:1].lower() + ACTIONS[action.kind].help[1:] if action.kind in ACTIONS else action.kind
+    what, did = _DOING.get(action.kind, (help_text, f"did what it had to: {help_text}"))
     at = clock(action.at, now)
     match action.new_state:
         case "proposed" | "waiting":
@@ -167,7 +172,7 @@ def _of_action(action: ActionTransition, now: datetime) -> str:
         case "accepted":
             return f"is about to {what}; the launcher took it up at {at}"
         case "succeeded":
-            return f"did {what}, done at {at}"
+            return f"{did}, done at {at}"
         case "dry_run":
             return f"dry run, nothing is done; it would {what}"
         case state:

@@ -150,9 +150,11 @@ def test_an_acknowledgement_says_who_and_a_resolve_how_long_and_at_what_cost() -
     told = page(over, "resolve", facts(actions=(action("succeeded", seconds=75),), spent=spent), at(82))
     assert told.summary == (
         "Resolved after 1 min 21 s: A rank's process died: rank 1 on node-a, run r. Recovered: attempt r-2 makes progress. "
-        "Surefoot: did restart the run in place from its last complete checkpoint, done at 12:01:15 UTC. "
+        "Surefoot: restarted the run in place from its last complete checkpoint, done at 12:01:15 UTC. "
         "Lost 69.7 GPU-h: 5.7 restart, 64.0 lost progress."
     )
+    assert told.details["since"] == "from 12:00:00 UTC to 12:01:21 UTC (1 min 21 s): 69.7 GPU-hours lost"
+    assert "checkpoint" not in told.details, "its work is not at risk any more"
     assert told.details["done"] == "restart_run succeeded (a rank died)"
 
 
