@@ -151,7 +151,10 @@ class Recovery:
         return proposal
 
     def _reroot(self, incident: IncidentTransition, fault: Fault, reason: str, now: datetime) -> IncidentTransition:
-        """The incident is now about something worse than what it began with: a finding says so, its first ones stay."""
+        """The incident is now about something worse than what it began with: a finding says so, its first ones stay.
+
+        Who acknowledged it knew of a failure that is being mended, not of this: somebody has to acknowledge it again.
+        """
         if incident.fault == fault.name:
             return incident
         verdict = Verdict(
@@ -166,7 +169,7 @@ class Recovery:
             rank=incident.rank,
         )
         self.book.write(first_finding(verdict, mint("finding", verdict.key), incident.incident, now, "{}"))
-        changes = rerooted(incident, fault, incident.node, incident.rank, incident.confidence)
+        changes = rerooted(incident, fault, incident.node, incident.rank, incident.confidence) | {"acknowledged_by": ""}
         worse = move(incident, State.OPEN, reason, now, **changes)
         self.book.write(worse)
         return worse

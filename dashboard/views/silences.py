@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from dashboard import parts, words
+from dashboard import palette, parts, words
 from dashboard.markup import Html, div, el, show
 from dashboard.read import REFRESH, Sheet
 from pipeline.hold_records import HoldTransition
@@ -26,7 +26,9 @@ def banner() -> None:
     until = f"until {words.when(held[-1].ends_at, sheet.now)}" if held[-1].ends_at else "until somebody resumes it"
     said = f"{held[-1].owner} paused it at {words.clock(held[-1].starts_at, sheet.now)}, {until}: {held[-1].reason}. "
     still = "Detection and pages go on. Resume it with "
-    show(div("sf-banner", el("b", "Surefoot does not act. "), said, still, el("code", "surefoot actions resume"), "."))
+    colour = palette.state("waiting").colour
+    look = f"border:1px solid {colour};border-left:5px solid {colour}"
+    show(div("sf-banner", el("b", "Surefoot does not act. "), said, still, el("code", "surefoot actions resume"), ".", style=look))
 
 
 @st.fragment(run_every=REFRESH)
