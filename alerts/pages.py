@@ -153,9 +153,10 @@ def doing(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
     newest = max(facts.actions, key=lambda a: a.at, default=None)
     refused = incident.reason.startswith(REFUSED) and (newest is None or incident.at >= newest.at)
     said = _of_action(newest, now) if newest and not refused else _of_none(incident, facts)
-    if facts.paused and facts.paused not in said:
-        said += f"; no further action: {facts.paused} (surefoot actions resume)"
-    return said
+    if not facts.paused:
+        return said
+    why = "" if facts.paused in said else f"; no further action: {facts.paused}"
+    return f"{said}{why} (to go on: surefoot actions resume)"
 
 
 def _of_action(action: ActionTransition, now: datetime) -> str:
@@ -186,7 +187,7 @@ def _of_none(incident: IncidentTransition, facts: Facts) -> str:
     if incident.reason.startswith(REFUSED):
         return f"does nothing: {incident.reason.removeprefix(REFUSED)}"
     if facts.paused:
-        return f"does nothing: {facts.paused} (surefoot actions resume)"
+        return f"does nothing: {facts.paused}"
     fault = FAULTS.get(incident.fault)
     if fault is not None and fault.first_action is None:
         return "does nothing about this by itself; somebody has to look"

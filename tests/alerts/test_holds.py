@@ -291,7 +291,7 @@ def test_a_crash_during_a_pause_is_detected_and_paged_with_the_pause_in_its_text
     world.exits(1, "-9")
     world.tick()
     (trigger,) = [n for n in world.notifications() if n.receiver == "pager"]
-    assert "Surefoot: does nothing: acting is paused by ann: rack move" in trigger.reason
+    assert "Surefoot: does nothing: acting is paused by ann: rack move (to go on: surefoot actions resume)." in trigger.reason
     assert not world.actions()
 
 

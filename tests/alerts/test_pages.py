@@ -99,8 +99,14 @@ def test_what_waits_for_a_person_says_what_to_press() -> None:
         ),
         ({"actions": ()}, "Surefoot: has done nothing yet."),
         ({"actions": (action("failed"), action("issued", seconds=9))}, "ordered at 12:00:09 UTC"),
-        ({"actions": (), "paused": "acting is paused by ann: net"}, "does nothing: acting is paused by ann: net (surefoot actions resume)"),
-        ({"paused": "acting is paused by ann: net"}, "; no further action: acting is paused by ann: net (surefoot actions resume)."),
+        (
+            {"actions": (), "paused": "acting is paused by ann: net"},
+            "does nothing: acting is paused by ann: net (to go on: surefoot actions resume).",
+        ),
+        (
+            {"paused": "acting is paused by ann: net"},
+            "; no further action: acting is paused by ann: net (to go on: surefoot actions resume).",
+        ),
     ],
 )
 def test_what_surefoot_does_is_said_as_it_stands(changes: dict[str, Any], said: str) -> None:
