@@ -61,6 +61,8 @@ def of_incident(history: Sequence[IncidentTransition], last: IncidentTransition)
             found.append(Moment(after.at, f"Acknowledged by {after.acknowledged_by}", colour=palette.state("started").colour))
         elif before and after.new_state != before.new_state and after.new_state != "resolved":
             found.append(Moment(after.at, f"Incident is {after.new_state}", after.reason))
+        elif before and after.reason != before.reason and after.new_state != "resolved":
+            found.append(Moment(after.at, "Leader's note", after.reason))
     return found
 
 
@@ -98,11 +100,11 @@ _SAID = {
 
 def of_pages(history: Iterable[NotificationTransition]) -> list[Moment]:
     """What was sent to whom. A notification that is only queued is no news."""
-    said = {"sent": "sent", "failed": "could not be sent"}
+    said = {"sent": "sent to", "failed": "could not be sent to", "held": "held back"}
     return [
         Moment(
             n.at,
-            f"{n.event.capitalize()} {said[n.new_state]} to {n.receiver}",
+            f"{n.event.capitalize()} {said[n.new_state]} {n.receiver}".rstrip(),
             n.reason,
             palette.state("failed").colour if n.new_state == "failed" else "",
         )

@@ -310,7 +310,7 @@ class ActionTransition(Transition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationTransition(Transition):
-    """States: queued, sent, failed."""
+    """States: queued, sent, failed; held where a silence or a maintenance window keeps a trigger back."""
 
     table: ClassVar[str] = "notifications"
     notification: str
@@ -331,10 +331,12 @@ class Request(Record):
     table: ClassVar[str] = "requests"
     intent: str  # minted when the button is drawn: pressing twice asks once
     at: datetime
-    kind: str  # approve, cancel, acknowledge, stop_run
-    target: str  # id of an action, an incident or a run
+    kind: str  # approve, cancel, acknowledge, stop_run, and those of alerts/silences.py
+    target: str  # id of an action, an incident, a run or a hold; of a new hold its matcher
     actor: str
     reason: str = ""
+    starts_at: datetime | None = None  # of a new hold
+    ends_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

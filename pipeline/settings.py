@@ -74,12 +74,13 @@ class StoreSettings(Part):
 
 
 class IngestSettings(Part):
-    """The receiver of telemetry. Senders use `url`; the server listens on host and port."""
+    """The receiver of telemetry. Senders use `url`; it listens on host and port. `pagerduty_secret` signs what PagerDuty posts to it."""
 
     host: Host = "127.0.0.1"
     port: Port = 4318
     url: BaseUrl = ""
     token: Token = ""
+    pagerduty_secret: Token = ""
     max_body_bytes: int = Field(64 * MIB, ge=64 << 10, le=GIB)
     spool_bytes: int = Field(2 * GIB, ge=16 << 10, le=1 << 50)
     batch_seconds: float = Field(1.0, ge=0.01, le=60)
@@ -180,11 +181,12 @@ class ReceiverSettings(Part):
 
 
 class ConsoleSettings(Part):
-    """The console. `url` is what pages link to."""
+    """The console. `url` is what pages link to; `runbooks` is where the runbooks lie ("" leaves their links out)."""
 
     host: Host = "127.0.0.1"
     port: Port = 8501
     url: BaseUrl = ""
+    runbooks: Text = "docs/runbooks"
 
     @property
     def link(self) -> str:

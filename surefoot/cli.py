@@ -14,6 +14,7 @@ from pipeline.errors import SurefootError
 from pipeline.settings import Settings, forget, keep_loopback_direct, load, pass_on
 from surefoot import __version__, parent
 from surefoot.commands.change import change
+from surefoot.commands.hold import actions, maintenance, silence
 from surefoot.commands.report import report
 from surefoot.options import Folder, RunId, Seconds
 from surefoot.signals import ENDING, Interrupted, Signals
@@ -292,8 +293,8 @@ def _interruptible() -> Iterator[Signals]:
                 raise Interrupted(signals.number)
 
 
-cli.add_command(change)
-cli.add_command(report)
+for command in (change, report, silence, maintenance, actions):
+    cli.add_command(command)
 
 
 def main() -> None:

@@ -90,4 +90,4 @@ def batch_of(payload: bytes) -> str:
         arrival = Arrival.from_bytes(payload)
     except InputError:
         return ""
-    return arrival.batch if arrival.form is Form.OTLP else ""
+    return arrival.batch if arrival.form is not Form.BEATS else ""

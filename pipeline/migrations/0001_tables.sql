@@ -267,13 +267,57 @@ CREATE TABLE IF NOT EXISTS {database}.notifications {on_cluster} (
 ) ENGINE = {merge_tree} ORDER BY (incident, at)
 SETTINGS {dedup};
 
+CREATE TABLE IF NOT EXISTS {database}.silences {on_cluster} (
+    old_state LowCardinality(String),
+    new_state LowCardinality(String),
+    reason String,
+    actor LowCardinality(String),
+    at DateTime64(6, 'UTC'),
+    hold String,
+    matcher String,
+    owner LowCardinality(String),
+    starts_at DateTime64(6, 'UTC'),
+    ends_at Nullable(DateTime64(6, 'UTC'))
+) ENGINE = {merge_tree} ORDER BY (hold, at)
+SETTINGS {dedup};
+
+CREATE TABLE IF NOT EXISTS {database}.maintenance {on_cluster} (
+    old_state LowCardinality(String),
+    new_state LowCardinality(String),
+    reason String,
+    actor LowCardinality(String),
+    at DateTime64(6, 'UTC'),
+    hold String,
+    matcher String,
+    owner LowCardinality(String),
+    starts_at DateTime64(6, 'UTC'),
+    ends_at Nullable(DateTime64(6, 'UTC'))
+) ENGINE = {merge_tree} ORDER BY (hold, at)
+SETTINGS {dedup};
+
+CREATE TABLE IF NOT EXISTS {database}.pauses {on_cluster} (
+    old_state LowCardinality(String),
+    new_state LowCardinality(String),
+    reason String,
+    actor LowCardinality(String),
+    at DateTime64(6, 'UTC'),
+    hold String,
+    matcher String,
+    owner LowCardinality(String),
+    starts_at DateTime64(6, 'UTC'),
+    ends_at Nullable(DateTime64(6, 'UTC'))
+) ENGINE = {merge_tree} ORDER BY (hold, at)
+SETTINGS {dedup};
+
 CREATE TABLE IF NOT EXISTS {database}.requests {on_cluster} (
     intent String,
     at DateTime64(6, 'UTC'),
     kind LowCardinality(String),
     target String,
     actor String,
-    reason String
+    reason String,
+    starts_at Nullable(DateTime64(6, 'UTC')),
+    ends_at Nullable(DateTime64(6, 'UTC'))
 ) ENGINE = {merge_tree} ORDER BY (at, intent)
 SETTINGS {dedup};
 

@@ -67,7 +67,7 @@ class Watch:
         self._tell("resolved", i.resolved_at, "")
         for action in ("trigger", "resolve"):
             if page := self._page(action):
-                self._tell(f"paged ({action})", page.at, page.body.get("payload", {}).get("summary", ""))
+                self._tell(f"paged ({action})", page.at, page.body.get("payload", {}).get("summary", "").partition(". ")[0])
 
     def _tell(self, milestone: str, at: datetime | None, text: str) -> None:
         if at is None or milestone in self.told:

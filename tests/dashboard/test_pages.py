@@ -14,9 +14,10 @@ from streamlit.testing.v1.element_tree import Button
 from dashboard import ask, serve
 from pipeline.clock import utcnow
 from pipeline.errors import StoreUnavailable
+from pipeline.hold_records import HoldTransition, MaintenanceTransition, PauseTransition, SilenceTransition
 from pipeline.queries.incident_history import incident_history
 from pipeline.queries.requests_about import requests_about
-from pipeline.records import Request, RunTransition
+from pipeline.records import NotificationTransition, Request, RunTransition
 from pipeline.settings import ConsoleSettings, Settings
 from pipeline.store import Store
 from slo.figures_job import FiguresJob
@@ -36,6 +37,48 @@ def test_now_on_an_empty_store_is_unknown_and_says_how_to_start(console: Console
     assert "Everything is fine" not in said
     assert "surefoot run -- torchrun" in said and "surefoot drill kill" in said
     assert "Goodput, last hour no data" in said
+
+
+def hold(kind: type[HoldTransition], seed: Any, *, start: float, end: float | None, **more: Any) -> HoldTransition:
+    """A hold that began `start` seconds ago and ends so many seconds ago (before nought: ahead)."""
+    usual: dict[str, Any] = {"old_state": "", "new_state": "held", "reason": "rack move", "actor": "ann", "owner": "ann"}
+    usual |= {"at": seed.back(start), "starts_at": seed.back(start), "ends_at": None if end is None else seed.back(end)}
+    return kind(**usual | {"hold": f"h{start:g}", "matcher": "node=gpu-07"} | more)
+
+
+def test_what_is_held_back_is_listed_with_its_owner_and_its_end(console: Console, says: Says, seed: Any) -> None:
+    said = says(console("silences"))
+    assert said.count("None. To begin one:") == 3 and "surefoot actions pause --for 30m --reason" in said
+    seed.write(hold(SilenceTransition, seed, start=60, end=-3600), hold(MaintenanceTransition, seed, start=-600, end=-7200))
+    seed.write(hold(SilenceTransition, seed, start=900, end=300, hold="old", matcher="run=<b>r</b>"))
+    forget()
+    page = console("silences")
+    said = says(page)
+    assert "holds node=gpu-07" in said and "planned node=gpu-07" in said and "ann rack move h60" in said
+    assert said.index("holds node=gpu-07") < said.index("ended run=&lt;b&gt;r&lt;/b&gt;")
+
+
+def test_every_page_has_a_banner_while_acting_is_paused_and_none_after(console: Console, says: Says, seed: Any) -> None:
+    seed.write(hold(PauseTransition, seed, start=30, end=None, matcher=""))
+    app = AppTest.from_file(str(Path(serve.__file__).with_name("app.py")), default_timeout=60).run()
+    said = says(app)
+    assert said.index("Surefoot does not act. ann paused it at") < said.index("Signs of life")
+    assert "until somebody resumes it: rack move. Detection and pages go on. Resume it with surefoot actions resume ." in said
+    seed.write(hold(PauseTransition, seed, start=30, end=None, matcher="", old_state="held", new_state="ended", at=seed.back(1)))
+    forget()
+    assert "Surefoot does not act" not in says(app.run())
+
+
+def test_an_incident_tells_that_its_page_was_held_back_and_why(console: Console, says: Says, seed: Any) -> None:
+    seed.waiting("r", ago=42)
+    why = "node=gpu-08 is silenced until 2026-11-30 14:00:00 UTC by ann: rack move"
+    seed.write(
+        NotificationTransition(
+            **{"old_state": "", "new_state": "held", "reason": why, "actor": "leader", "at": seed.back(30), "receiver": ""},
+            **{"notification": "inc-open:held:h1", "incident": "inc-open", "event": "trigger", "dedup_key": "inc-open"},
+        )
+    )
+    assert f"Trigger held back {why}" in says(console("incident", incident="inc-open"))
 
 
 @pytest.mark.parametrize(
