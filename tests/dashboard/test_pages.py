@@ -46,26 +46,28 @@ def hold(kind: type[HoldTransition], seed: Any, *, start: float, end: float | No
     return kind(**usual | {"hold": f"h{start:g}", "matcher": "node=gpu-07"} | more)
 
 
-def test_what_is_held_back_is_listed_with_its_owner_and_its_end(console: Console, says: Says, seed: Any) -> None:
+def test_what_is_held_back_is_listed_with_its_owner_and_its_end(console: Console, later: Callable[[], None], says: Says, seed: Any) -> None:
     said = says(console("silences"))
     assert said.count("None. To begin one:") == 3 and "surefoot actions pause --for 30m --reason" in said
     seed.write(hold(SilenceTransition, seed, start=60, end=-3600), hold(MaintenanceTransition, seed, start=-600, end=-7200))
     seed.write(hold(SilenceTransition, seed, start=900, end=300, hold="old", matcher="run=<b>r</b>"))
-    forget()
+    later()
     page = console("silences")
     said = says(page)
     assert "holds node=gpu-07" in said and "planned node=gpu-07" in said and "ann rack move h60" in said
     assert said.index("holds node=gpu-07") < said.index("ended run=&lt;b&gt;r&lt;/b&gt;")
 
 
-def test_every_page_has_a_banner_while_acting_is_paused_and_none_after(console: Console, says: Says, seed: Any) -> None:
+def test_every_page_has_a_banner_while_acting_is_paused_and_none_after(
+    console: Console, later: Callable[[], None], says: Says, seed: Any
+) -> None:
     seed.write(hold(PauseTransition, seed, start=30, end=None, matcher=""))
     app = AppTest.from_file(str(Path(serve.__file__).with_name("app.py")), default_timeout=60).run()
     said = says(app)
     assert said.index("Surefoot does not act. ann paused it at") < said.index("Signs of life")
     assert "until somebody resumes it: rack move. Detection and pages go on. Resume it with surefoot actions resume ." in said
     seed.write(hold(PauseTransition, seed, start=30, end=None, matcher="", old_state="held", new_state="ended", at=seed.back(1)))
-    forget()
+    later()
     assert "Surefoot does not act" not in says(app.run())
 
 
