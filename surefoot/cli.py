@@ -234,9 +234,13 @@ def run(settings: Settings, run_id: str | None, checkpoints: Path | None, comman
     show_default=True,
     help="Give up, and stop the training, where the fault is not mended in this many seconds.",
 )
+@click.option("--compare", type=click.Choice(["torchrun"]), help="Then do the same under bare torchrun, and print what each lost.")
+@click.option(
+    "--into", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="With --compare: write the table into this file."
+)
 @click.option("--json", "as_json", is_flag=True, help="Last, print the result as one JSON object on one line.")
 @click.pass_obj
-def drill(_: Settings, /, kind: str, where: str | None, as_json: bool, **plan: object) -> None:
+def drill(_: Settings, /, kind: str, where: str | None, compare: str | None, into: Path | None, as_json: bool, **plan: object) -> None:
     """Hurt a real training run for real and measure what Surefoot does about it.
 
     Starts a stack of its own on free ports, a two-rank PyTorch training on it, injects the fault, and waits for
@@ -249,16 +253,26 @@ def drill(_: Settings, /, kind: str, where: str | None, as_json: bool, **plan: o
     if where and kind != "hang":
         raise click.UsageError(f"--where is for hang only: a {kind} takes the rank wherever it is")
     with _interruptible() as signals:
+        from surefoot.drill.compare import compare as side_by_side
+        from surefoot.drill.compare import write_into
+        from surefoot.drill.cost import table
         from surefoot.drill.plan import Plan
         from surefoot.drill.report import as_json_line, as_text
         from surefoot.drill.run import drill as carry_out
 
         forget()  # what is set for the cluster is not for a drill: it neither stores nor pages there
         wanted = Plan(kind, where=where or "outside", **plan)  # type: ignore[arg-type]  # click has checked the types
-        result = carry_out(wanted, say=click.echo, pause=signals.pause)
+        if compare:
+            result, costs = side_by_side(wanted, say=click.echo, pause=signals.pause)
+        else:
+            result, costs = carry_out(wanted, say=click.echo, pause=signals.pause), []
     click.echo(as_text(result))
+    if costs:
+        click.echo("\n" + table(costs, kind))
+    if costs and into:
+        write_into(into, kind, table(costs, kind))
     if as_json:
-        click.echo(as_json_line(result))
+        click.echo(as_json_line(result, costs))
     sys.exit(0 if result.right else 1)
 
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from pipeline.errors import InputError
 from surefoot.drill.plan import FAULT_OF, Located, NotCarriedOut, Pause, Plan, Truth
 from surefoot.drill.stack import Stack
 from surefoot.drill.stage import descendants
-from surefoot.hook.layout import HEADER_SIZE, LiveCell, read_live
+from surefoot.hook.layout import ENV_ATTEMPT, ENV_NODE, ENV_RING_DIR, ENV_RUN, HEADER_SIZE, LiveCell, read_live
 from surefoot.part_logs import last_line
 
 COLLECTIVE_PHASES = frozenset({"comm_wait"})
@@ -25,6 +25,8 @@ LOOK_SECONDS = 0.002
 STARTING_LOOK_SECONDS = 0.05
 STOP_SECONDS = 15.0
 REACH_SECONDS = 120.0  # in which the training must come to the fault, where the drill's own timeout is not longer
+BARE_RESTARTS = 3
+LOSSES = "losses.jsonl"
 FINISH_SECONDS = 90.0  # beyond twice what its steps take
 
 
@@ -48,7 +50,7 @@ class Subject:
     @property
     def losses(self) -> Path:
         """One JSON line a completed step of rank 0."""
-        return self.out / "losses.jsonl"
+        return self.out / LOSSES
 
     @property
     def ended(self) -> bool:
@@ -57,7 +59,7 @@ class Subject:
 
     def finished(self, plan: Plan, pause: Pause = time.sleep) -> bool:
         """Wait for its end; whether that came in time and in good order."""
-        deadline = time.monotonic() + FINISH_SECONDS + 2 * plan.steps * plan.step_time
+        deadline = time.monotonic() + FINISH_SECONDS + 2 * (plan.steps * plan.step_time + plan.group_timeout)
         while not self.ended and time.monotonic() < deadline:
             pause(STARTING_LOOK_SECONDS)
         return self.process.poll() == 0
@@ -80,37 +82,49 @@ class Subject:
             send(one, signal.SIGKILL)
 
 
-def command(plan: Plan, out: Path, extra: Sequence[str] = ()) -> list[str]:
-    """The training command, what a user would type after `surefoot run --`; `extra` are further options of the trainer."""
+def command(plan: Plan, out: Path, extra: Sequence[str] = (), torchrun: Sequence[str] = ()) -> list[str]:
+    """The training command, what a user would type after `surefoot run --`; further options of the trainer, and of torchrun."""
     return [
-        *(sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(plan.ranks)),
+        *(sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(plan.ranks), *torchrun),
         *("-m", "surefoot.drill.trainer", "--steps", str(plan.steps), "--step-time", str(plan.step_time)),
-        *("--checkpoint-every", str(plan.checkpoint_every), "--out", str(out), *extra),
+        *("--checkpoint-every", str(plan.checkpoint_every), "--group-timeout", str(plan.group_timeout), "--out", str(out), *extra),
     ]
 
 
 def start(plan: Plan, stack: Stack, run: str, extra: Sequence[str] = ()) -> Subject:
     """Start the training under the launcher, its output in `train.log` of the run's folder; `extra` as in `command`."""
     out = stack.folder / run
+    launcher = [sys.executable, "-P", "-m", "surefoot", "--config", str(stack.config), "--parent", str(os.getpid())]
+    checkpoints = ["--checkpoints", str(out / "checkpoints")]
+    return _spawn([*launcher, "run", "--run-id", run, *checkpoints, "--", *command(plan, out, extra)], run, out, {})
+
+
+def start_bare(plan: Plan, stack: Stack, run: str) -> Subject:
+    """Start the same training under torchrun's own restarts. Nobody watches: its rings are there only for `inject` to aim by."""
+    out = stack.folder / run
+    words = command(plan, out, ["--resume-newest"], ["--max-restarts", str(BARE_RESTARTS)])
+    told = {ENV_RUN: run, ENV_ATTEMPT: f"{run}-1", ENV_RING_DIR: str(stack.settings.ring_dir), ENV_NODE: stack.settings.node}
+    return _spawn(words, run, out, told)
+
+
+def _spawn(words: list[str], run: str, out: Path, told: Mapping[str, str]) -> Subject:
     (out / "checkpoints").mkdir(parents=True)
     (out / "tmp").mkdir()  # torchrun leaves folders where TMPDIR says
-    launcher = [sys.executable, "-P", "-m", "surefoot", "--config", str(stack.config), "--parent", str(os.getpid())]
     with (out / "train.log").open("ab") as log:
         process = subprocess.Popen(
-            [*launcher, "run", "--run-id", run, "--checkpoints", str(out / "checkpoints"), "--", *command(plan, out, extra)],
+            words,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "TMPDIR": str(out / "tmp")},
+            env={**os.environ, "TMPDIR": str(out / "tmp"), **told},
             start_new_session=True,
         )
     return Subject(process, run, out)
 
 
 @contextmanager
-def running(plan: Plan, stack: Stack, run: str) -> Iterator[Subject]:
-    """As `start`; the training is stopped with the block."""
-    subject = start(plan, stack, run)
+def running(subject: Subject) -> Iterator[Subject]:
+    """`subject`; it is stopped with the block."""
     try:
         yield subject
     finally:

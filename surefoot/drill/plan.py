@@ -36,6 +36,7 @@ class Plan:
     also_kill: str | None = None
     keep: Path | None = None
     timeout: float = 120.0
+    group_timeout: float = 0.0  # that a collective may take; 0: PyTorch's default
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,11 @@
 """A drill's result as text for a person and as one line of JSON for a script."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from surefoot.drill.cost import Cost
 from surefoot.drill.plan import Result
 
 
@@ -46,6 +49,7 @@ def as_dict(result: Result) -> dict[str, Any]:
     }
 
 
-def as_json_line(result: Result) -> str:
-    """One JSON object on one line."""
-    return json.dumps(as_dict(result), ensure_ascii=False)
+def as_json_line(result: Result, costs: Sequence[Cost] = ()) -> str:
+    """One JSON object on one line, with `costs` where the drill was compared."""
+    compared = {"compare": [asdict(c) for c in costs]} if costs else {}
+    return json.dumps(as_dict(result) | compared, ensure_ascii=False)

@@ -50,7 +50,7 @@ def hurt(plan: Plan, stack: stacks.Stack, pager: Pager, say: Say, pause: Pause) 
     """Train on `stack`, inject the fault, watch, and judge."""
     run = f"drill-{plan.kind}-{uuid.uuid4().hex[:6]}"
     say(f"training {plan.ranks} ranks as run {run}")
-    with subjects.running(plan, stack, run) as subject:
+    with subjects.running(subjects.start(plan, stack, run)) as subject:
         store = Store.connect(stack.settings)
         try:
             truth = subjects.inject(plan, stack, subject, pause)
