@@ -25,6 +25,7 @@ from surefoot.hook import layout
 PREFIX = "SUREFOOT_"
 CONFIG = "SUREFOOT_CONFIG"
 NOT_SETTINGS = frozenset({CONFIG, "SUREFOOT_TEST_CLICKHOUSE_URL", *layout.ENVIRONMENT})
+RUNBOOKS = "docs/runbooks"  # in Surefoot's repository
 HOLD_SECRETS = ("clickhouse_url", "store", "ingest", "receivers")  # groups of settings with passwords, tokens and keys in them
 
 
@@ -148,16 +149,21 @@ class ReceiverSettings(Part):
 
 
 class ConsoleSettings(Part):
-    """The console. `url` is what pages link to."""
+    """The console. `url` is what pages link to, `runbooks` the address below which each fault's runbook lies."""
 
     host: str = "127.0.0.1"
     port: int = Field(8501, ge=1, le=65535)
     url: str = ""
+    runbooks: str = ""
 
     @property
     def link(self) -> str:
         """The base URL of deep links."""
         return self.url.rstrip("/") or f"http://{self.host}:{self.port}"
+
+    def runbook(self, fault: str) -> str:
+        """Where the runbook of the fault of this name is: below `runbooks`, or its path in Surefoot's own repository."""
+        return f"{self.runbooks.rstrip('/') or RUNBOOKS}/{fault}.md"
 
 
 class Settings(BaseSettings):
