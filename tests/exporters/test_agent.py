@@ -28,7 +28,7 @@ from exporters.collector import Site
 from exporters.registry import COLLECTORS
 from exporters.sending.sender import Sender
 from exporters.sources.probes import ThreadProbes, Usage, statvfs
-from pipeline.catalog.metrics import CGROUP, BY_NAME
+from pipeline.catalog.metrics import BY_NAME, CGROUP
 from pipeline.settings import AgentSettings, Settings
 from surefoot.hook.ring import Identity, RingWriter
 
