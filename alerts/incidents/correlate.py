@@ -8,9 +8,10 @@ from alerts.detectors import rank_exit
 from alerts.detectors.verdict import Verdict
 from alerts.incidents.lifecycle import State, open_incident
 from alerts.transitions import LEADER
-from pipeline.catalog.faults import BY_NAME, HOST_DOWN, LAUNCHER_LOST, RANK_STOPPED, TELEMETRY_LOST, Fault
+from pipeline.catalog.faults import BY_NAME, HOST_DOWN, HOST_OOM_KILL, LAUNCHER_LOST, RANK_CRASH, RANK_STOPPED, TELEMETRY_LOST, Fault
 from pipeline.records import FindingTransition, IncidentTransition
 
+KILLED = timedelta(seconds=15)  # a rank that died this close to a kill for want of memory on its node died of it
 NEAR = timedelta(minutes=5)  # a node's own fault further from an incident's onset has nothing to do with it
 
 
@@ -96,6 +97,8 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
 
     Once an action is on its way the ranks are being stopped by us, so of a stall only a stopped rank is believed then.
     """
+    if _died_of(incident, verdict):
+        return rerooted(incident, verdict.fault, incident.node, incident.rank, incident.confidence)
     same = (incident.fault, incident.node, incident.rank) == (verdict.fault.name, verdict.node, verdict.rank)
     if same or incident.new_state == State.RECOVERING or incident.attempt != verdict.attempt:
         return {}
@@ -112,6 +115,14 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
     if incident.located_at is None and is_located(verdict):
         changes["located_at"] = now
     return changes
+
+
+def _died_of(incident: IncidentTransition, verdict: Verdict) -> bool:
+    """Whether a rank's death is explained by the kernel's kill."""
+    if verdict.fault is not HOST_OOM_KILL or incident.fault != RANK_CRASH.name or incident.new_state == State.RECOVERING:
+        return False
+    near = incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
+    return near and incident.node == verdict.node and incident.run in verdict.beside
 
 
 def rerooted(incident: IncidentTransition, fault: Fault, node: str, rank: int | None, confidence: float) -> dict[str, Any]:

@@ -78,7 +78,7 @@ HOST_OOM_KILL = Fault(
     Layer.KERNEL,
     Severity.CRITICAL,
     2,
-    None,
+    RESTART_RUN,
     "The kernel killed a process for want of memory",
     "restart the run where a rank died; page its owner; exclude the node if it alone is hit",
 )
