@@ -10,7 +10,7 @@ from typing import Final
 
 from alerts.watched import Place, Said, Standing, Watched, judge, missed
 from pipeline.catalog.metrics import HOST, MOUNT
-from pipeline.catalog.rules import RULES, Happened, Missing, Rule
+from pipeline.catalog.rules import RANK, RULES, Happened, Missing, Rule
 from pipeline.queries.devices_named import devices_named
 from pipeline.queries.fault_events import fault_events
 from pipeline.queries.readings_first import readings_first
@@ -28,7 +28,6 @@ FORGET: Final = timedelta(minutes=10)  # a device that is gone for so long is no
 PASSES: Final = 8
 _GONE_AFTER: Final = 2  # passes without it, after which a device counts as missing: one may have been sent in two halves
 _TICK: Final = timedelta(microseconds=1)
-_KINDS: Final = sorted({rule.when.kind.name for rule in RULES if isinstance(rule.when, Happened)})
 
 
 @dataclass(slots=True)
@@ -44,8 +43,10 @@ class _Device:
 class Watch:
     """Keeps the standings. `interval` is the agents' own, in seconds: what is longer than a few of them is a gap."""
 
-    def __init__(self, store: Store, interval: float) -> None:
+    def __init__(self, store: Store, interval: float, rules: Sequence[Rule] = RULES) -> None:
         self._store = store
+        self._rules = rules
+        self._kinds = sorted({rule.when.kind.name for rule in rules if isinstance(rule.when, Happened)})
         self._gap = 3 * interval + 5
         self._due = 0.0
         self._read_to: datetime | None = None
@@ -94,9 +95,9 @@ class Watch:
             self._attributes |= devices_named(self._store, sorted(unknown))
 
     def _read_events(self, now: datetime) -> list[Event]:
-        if not _KINDS:
+        if not self._kinds:
             return []
-        found = fault_events(self._store, _KINDS, now - EVENTS, now + AHEAD)
+        found = fault_events(self._store, self._kinds, now - EVENTS, now + AHEAD)
         return [event for event in found if event.id not in self._event_ids]
 
     # --- taking in -------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ class Watch:
     def _event(self, event: Event) -> None:
         self._event_ids[event.id] = event.at
         labels = _event_labels(event)
-        for number, rule in enumerate(RULES):
+        for number, rule in enumerate(self._rules):
             when = rule.when
             if not isinstance(when, Happened) or when.kind.name != event.kind or (when.code and when.code != event.code):
                 continue
@@ -186,23 +187,23 @@ class Watch:
         if labels is None and reading.family.identity != ("node",):
             return None
         labels = {**(labels or {}), "node": reading.node}
-        rules = [rule for rule in RULES if not isinstance(rule.when, Happened) and rule.family is reading.family and _applies(rule, labels)]
-        standings = [self._standing(rule, reading.node, labels, reading.at) for rule in rules]
+        looking = [r for r in self._rules if not isinstance(r.when, Happened) and r.family is reading.family and _applies(r, labels)]
+        standings = [self._standing(rule, reading.node, labels, reading.at) for rule in looking]
         device = mine[reading.device_id] = _Device(labels, reading.at - _TICK, standings)
         if reading.family is HOST:
-            for rule in RULES:
+            for rule in self._rules:
                 if isinstance(rule.when, Happened) and not rule.entity:
                     self._event_standing(rule, reading.node, labels, reading.at)
         return device
 
     def _standing(self, rule: Rule, node: str, labels: Mapping[str, str], at: datetime) -> Standing:
-        place = Place(node, rule.entity, labels[rule.entity] if rule.entity else "", labels)
+        place = Place(node, rule.entity, _value(rule, labels), labels)
         made = Standing(rule, place, at)
         self._standings.setdefault((rule.fault.name, place.key), []).append(made)
         return made
 
     def _event_standing(self, rule: Rule, node: str, labels: Mapping[str, str], at: datetime) -> Standing:
-        value = labels[rule.entity] if rule.entity else ""
+        value = _value(rule, labels)
         mine = self._of_events.setdefault(node, [])
         found = next((s for s in mine if s.rule is rule and s.place.value == value), None)
         if found is None:
@@ -239,9 +240,16 @@ class Watch:
 
 
 def _event_labels(event: Event) -> dict[str, str]:
-    told = {"node": event.node, "device": event.device, "run": event.run, "code": event.code, "message": event.message}
+    told = {name: getattr(event, name) for name in ("node", "device", "run", "attempt", "code", "message")}
     rank = {} if event.rank is None else {"rank": str(event.rank)}
     return {**event.attrs, **{k: v for k, v in told.items() if v}, **rank}
+
+
+def _value(rule: Rule, labels: Mapping[str, str]) -> str:
+    """What is hit, "" for the node; two runs may have ranks of one number on it."""
+    if rule.entity == RANK:
+        return f"{labels.get('run', '')}/{labels[RANK]}"
+    return labels[rule.entity] if rule.entity else ""
 
 
 def _applies(rule: Rule, labels: Mapping[str, str]) -> bool:

@@ -13,7 +13,7 @@ from alerts.detectors.verdict import Verdict, key_of
 from alerts.snapshot import RunLook, Snapshot
 from alerts.watched import STALE, Observation, Standing
 from pipeline.catalog.faults import BY_NAME as FAULTS
-from pipeline.catalog.rules import Missing, Rule, Scope, rules_of
+from pipeline.catalog.rules import RANK, Missing, Rule, Scope, rules_of
 from pipeline.records import FindingTransition
 
 NAME = "fault_rule"
@@ -35,13 +35,15 @@ def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
 def clears(finding: FindingTransition, snapshot: Snapshot, now: datetime) -> str | None:
     """Why a fault is over: every rule that saw anything of it says so, or what it was about is no longer there. None: not known."""
     fault = FAULTS.get(finding.fault)
-    rules = [rule for rule in (rules_of(fault) if fault else ()) if (rule.scope is Scope.CHECKPOINTS) == bool(_run_of(finding))]
+    rules = [rule for rule in (rules_of(fault) if fault else ()) if rule.names_run == bool(_run_of(finding))]
     if name := _run_of(finding):
         run = snapshot.run(name)
         if run is not None and run.state != "started":
             return "the run ended"
+    if rules and all(rule.scope is Scope.RUN for rule in rules) and finding.node not in runs_by_node(snapshot):
+        return "no run is there any more"
     place = _without_run(finding.key).partition("|")[2]
-    mine = [s for s in snapshot.watched.standings.get((finding.fault, place), ()) if s.rule in rules]
+    mine = [s for s in snapshot.watched.standings.get((finding.fault, place), ()) if s.rule.names_run == bool(_run_of(finding))]
     left = [s for s in mine if isinstance(s.rule.when, Missing) or not snapshot.watched.gone(s)]
     if not left:
         return "it is no longer there" if _all_told(snapshot, rules, finding.node) else None
@@ -67,6 +69,8 @@ def runs_by_node(snapshot: Snapshot) -> dict[str, dict[str, RunLook]]:
 def _runs_hit(standing: Standing, snapshot: Snapshot, there: Mapping[str, Mapping[str, RunLook]]) -> Iterable[str]:
     """The runs that a raised rule is about: "" for the node's own fault, nothing where the rule does not apply now."""
     node, rule = standing.place.node, standing.rule
+    if rule.entity == RANK:
+        return (standing.place.labels.get("run", ""),)
     if rule.scope is Scope.ANYWHERE:
         return ("",)
     if rule.scope is Scope.RUN:
@@ -84,13 +88,13 @@ def _mount_of(path: str, points: Iterable[str]) -> str | None:
 def _verdict(standing: Standing, run: str, there: Mapping[str, Mapping[str, RunLook]]) -> Verdict:
     place, fault = standing.place, standing.rule.fault
     began = standing.onset or standing.seen_at
-    rank = standing.place.labels.get("rank", "") if standing.rule.entity == "rank" else ""
+    rank = place.labels.get(RANK, "") if standing.rule.entity == RANK else ""
     return Verdict(
         key=key_of(f"{NAME}/{fault.name}", place.key, run),
         detector=NAME,
         fault=fault,
         run=run,
-        attempt="",
+        attempt=place.labels.get("attempt", "") if rank else "",
         node=place.node,
         device="" if rank else place.value,
         rank=int(rank) if rank.isdigit() else None,

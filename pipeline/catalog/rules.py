@@ -40,6 +40,9 @@ class Scope(StrEnum):
     CHECKPOINTS = "checkpoints"  # on the mount that the checkpoints of a run in progress lie on: the run is hit
 
 
+RANK: Final = "rank"  # the label that names a rank, in an event
+
+
 @dataclass(frozen=True, slots=True)
 class Hold:
     """How long: `readings` in a row, spanning `seconds` in which readings came (a gap counts for nothing)."""
@@ -92,8 +95,9 @@ class Missing:
 class Rule:
     """A row. Of several limits all must be bad; one that is good is enough for good.
 
-    `entity` is the label that names what is hit, "" where that is the node. `says` and `cleared` are words for people, filled from
-    the readings: {mount_free} is `mount.free`, {value} the first limit's, {place} the entity, {held} for how long, {growth} how fast.
+    `entity` is the label that names what is hit, "" where that is the node; of a rank the run is hit, too. `says` and `cleared`
+    are words for people, filled from the readings: {mount_free} is `mount.free`, {value} the first limit's, {place} the entity,
+    {held} for how long, {growth} how fast.
     """
 
     fault: Fault
@@ -106,6 +110,11 @@ class Rule:
     scope: Scope = Scope.ANYWHERE
     turned: bool = False  # only where it was seen good before: what has been so for ever is no fault
     never: Mapping[str, str] = field(default_factory=dict)  # label -> pattern of those that the rule leaves alone
+
+    @property
+    def names_run(self) -> bool:
+        """Whether what it finds is a run's, not the node's own."""
+        return self.scope is Scope.CHECKPOINTS or self.entity == RANK
 
     @property
     def family(self) -> Family:
@@ -196,10 +205,18 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         fault=HOST_OOM_KILL,
-        when=Happened(OOM_KILL),
+        when=Happened(OOM_KILL, code="cgroup"),
         says="{count} killed for want of memory{message}",
         cleared="nothing more was killed for want of memory",
         clear=Hold(2, 5),
+    ),
+    Rule(
+        fault=HOST_OOM_KILL,
+        when=Happened(OOM_KILL, code="node"),
+        says="{count} killed for want of memory{message}",
+        cleared="nothing more was killed for want of memory",
+        clear=Hold(2, 5),
+        scope=Scope.RUN,
     ),
     Rule(
         fault=HOST_OOM_KILL,
@@ -214,6 +231,7 @@ RULES: tuple[Rule, ...] = (
         says="{value} killed for want of memory",
         cleared="nothing more was killed for want of memory",
         clear=Hold(2, 5),
+        scope=Scope.RUN,
     ),
     Rule(
         fault=KERNEL_PANIC_REBOOT,

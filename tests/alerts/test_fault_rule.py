@@ -1,5 +1,7 @@
 """Rules over readings made by hand: hold and clear against a reference that counts anew each time, limits, and who is hit."""
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -14,13 +16,15 @@ from alerts.detectors.registry import DETECTORS
 from alerts.detectors.verdict import Verdict
 from alerts.incidents.correlate import first_transition, home
 from alerts.snapshot import AttemptLook, RunLook, Snapshot
+from alerts.watch import Watch
 from alerts.watched import Place, Said, Standing, Streak, Watched, judge
+from pipeline.catalog import events
 from pipeline.catalog.faults import FAULTS, RANK_CRASH
-from pipeline.catalog.metrics import BY_NAME, FAMILIES
+from pipeline.catalog.metrics import BY_NAME, FAMILIES, HOST
 from pipeline.catalog.rules import FAMILIES as WATCHED
-from pipeline.catalog.rules import RULES, Hold, Limit, Rule, Scope, View
+from pipeline.catalog.rules import RULES, Happened, Hold, Limit, Rule, Scope, View
 from pipeline.queries import sql
-from pipeline.records import FindingTransition
+from pipeline.records import Event, FindingTransition
 from pipeline.settings import Settings
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -163,7 +167,7 @@ def standing(fault: str, scope: Scope = Scope.ANYWHERE, place: str = "/data", no
     labels = {"mount_point": place, "node": node}
     made = Standing(mine, Place(node, mine.entity, place if mine.entity else "", labels), NOW)
     made.was_good = True
-    for seconds in range(-20, 1, 10):
+    for seconds in range(-60, 1, 10):
         made.observe(NOW + timedelta(seconds=seconds), Said.BAD, {"mount.free": 0.0, "mount.size": 1e9}, GAP)
     assert made.raised
     return made
@@ -212,6 +216,13 @@ def test_two_rules_that_show_one_fault_at_one_place_are_one_verdict_and_it_is_ov
 def well(one: Standing) -> None:
     for seconds in range(10, 60, 10):
         one.observe(NOW + timedelta(seconds=seconds), Said.GOOD, {}, GAP)
+
+
+def test_what_matters_only_under_a_run_is_over_when_the_run_is() -> None:
+    raised = standing("cpu_contention", Scope.RUN)
+    (verdict,) = fault_rule.detect(seen(raised, runs=(run(),)), NOW)
+    assert fault_rule.clears(opened(verdict), seen(raised, runs=(run(),)), NOW) is None
+    assert fault_rule.clears(opened(verdict), seen(raised), NOW) == "no run is there any more"
 
 
 def test_what_nobody_has_looked_at_is_not_over() -> None:
@@ -292,3 +303,134 @@ def test_every_fault_is_covered_or_says_what_it_waits_for_and_never_both() -> No
         assert bool(covered_by(fault)) is not bool(fault.waits_for), fault.name
     assert covered_by(next(f for f in FAULTS if f.name == "filesystem_full"))[0].startswith("fault_rule: ")
     assert {d.name for d in DETECTORS} >= {c.split(":")[0] for f in FAULTS for c in covered_by(f)} - {"policy"}
+
+
+# --- from rows to standings --------------------------------------------------------------------
+
+
+class Rows:
+    """A store that answers the watch's questions from lists."""
+
+    def __init__(self) -> None:
+        self.readings: list[dict[str, Any]] = []
+        self.devices: dict[int, dict[str, str]] = {}
+        self.events: list[Event] = []
+
+    def query(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        if "FROM devices" in text:
+            return [{"device_id": i, "attrs": self.devices[i]} for i in parameters["ids"] if i in self.devices]
+        if "min(ts)" in text:
+            return []
+        return [r for r in self.readings if parameters["since"] < r["ts"] <= parameters["until"]]
+
+    def read(self, _: type, text: str, parameters: dict[str, Any]) -> list[Event]:
+        return [e for e in self.events if e.kind in parameters["kinds"] and parameters["since"] < e.at <= parameters["until"]]
+
+    def host(self, seconds: float, node: str = "a") -> None:
+        values = json.dumps([None] * len(HOST.metrics))
+        self.readings.append({"family": "host", "device_id": 1, "node": node, "ts": at(seconds), "readings": values})
+
+    def mount(self, seconds: float, free: float | None, number: int = 2) -> None:
+        values = json.dumps([None if free is None else 100, free, 10, 5, 0, 1, 0.1])
+        self.readings.append({"family": "mount", "device_id": number, "node": "a", "ts": at(seconds), "readings": values})
+        self.devices[number] = {"mount_point": f"/m{number}", "type": "ext4"}
+
+    def event(self, seconds: float, kind: str = "ring_overrun", **more: Any) -> None:
+        what = {"kind": kind, "layer": "unknown", "severity": "warning", "node": "a", "run": "r", "attempt": "r-1", "rank": 1}
+        self.events.append(Event(id=f"e{len(self.events)}", at=at(seconds), **(what | more)))
+
+
+def at(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def watch(rows: Rows, *rules: Rule) -> Watch:
+    return Watch(rows, 10.0, rules or RULES)  # type: ignore[arg-type]
+
+
+OVERRUN = Rule(
+    fault=RANK_CRASH,
+    when=Happened(events.RING_OVERRUN, times=3, within=20),
+    says="{place}: {count}",
+    cleared="quiet",
+    clear=Hold(2),
+    entity="rank",
+)
+
+
+def test_three_events_within_their_time_open_and_two_with_an_older_one_do_not() -> None:
+    rows = Rows()
+    mine = watch(rows, OVERRUN)
+    for seconds in (0, 15, 30):
+        rows.event(seconds)
+    assert not mine.look(at(31), 0, news=True).raised
+    rows.event(34)
+    assert len(mine.look(at(35), 4, news=True).raised) == 1
+    assert len(mine.look(at(36), 5, news=True).raised) == 1, "the same events once more"
+
+
+def test_a_rank_is_hit_with_its_run_and_its_attempt_and_two_runs_on_a_node_are_two() -> None:
+    rows = Rows()
+    mine = watch(rows, replace(OVERRUN, when=Happened(events.RING_OVERRUN)))
+    rows.event(0)
+    rows.event(0, run="other", attempt="other-1")
+    seen_ = mine.look(at(1), 0, news=True)
+    found = fault_rule.detect(replace(seen(), watched=seen_), at(1))
+    assert sorted((v.run, v.attempt, v.rank, v.key) for v in found) == [
+        ("other", "other-1", 1, "fault_rule/rank_crash|node:a/rank:other/1|other"),
+        ("r", "r-1", 1, "fault_rule/rank_crash|node:a/rank:r/1|r"),
+    ]
+    for seconds in (10, 20):
+        rows.host(seconds)
+    over = replace(seen(), watched=mine.look(at(21), 20, news=False))
+    assert {fault_rule.clears(opened(v), over, at(21)) for v in found} == {"quiet"}
+
+
+def test_an_event_and_the_quiet_after_it_in_one_look_are_still_told_where_the_quiet_is_not_long_enough() -> None:
+    rows = Rows()
+    rows.event(0, kind="oom_kill", code="cgroup")
+    rows.host(2)
+    assert [s.rule.fault.name for s in watch(rows).look(at(3), 0, news=True).raised] == ["host_oom_kill"]
+    rows.host(12)
+    rows.host(22)
+    assert not watch(rows).look(at(23), 0, news=True).raised, "it was over before anybody looked"
+
+
+def test_a_reading_whose_device_is_not_named_yet_is_judged_once_it_is() -> None:
+    rows = Rows()
+    rows.mount(0, free=0)
+    rows.mount(10, free=0)
+    name, rows.devices = rows.devices, {}
+    mine = watch(rows)
+    assert not mine.look(at(11), 0, news=False).raised
+    rows.devices = name
+    assert [s.place.value for s in mine.look(at(14), 3, news=False).raised] == ["/m2"]
+
+
+def test_half_of_a_pass_is_no_missing_mount_and_a_late_reading_changes_no_order() -> None:
+    rows = Rows()
+    for seconds in (0, 10):
+        rows.mount(seconds, free=50)
+        rows.mount(seconds, free=50, number=3)
+    mine = watch(rows)
+    mine.look(at(11), 0, news=False)
+    rows.mount(20, free=50)
+    seen_ = mine.look(at(21), 10, news=False)
+    assert not seen_.raised
+    rows.mount(20, free=0, number=3)
+    rows.mount(5, free=0, number=3)  # from a spool, long overtaken
+    seen_ = mine.look(at(24), 13, news=False)
+    assert not seen_.raised and not any(seen_.gone(s) for all_ in seen_.standings.values() for s in all_)
+
+
+def test_what_is_long_gone_is_forgotten() -> None:
+    rows = Rows()
+    rows.mount(0, free=50)
+    rows.mount(0, free=50, number=3)
+    mine = watch(rows)
+    mine.look(at(1), 0, news=False)
+    for seconds in range(10, 900, 10):
+        rows.mount(seconds, free=50)
+        seen_ = mine.look(at(seconds + 1), seconds, news=False)
+    assert {place for _, place in seen_.standings} == {"node:a/mount_point:/m2"}
+    assert seen_.mounts == {"a": frozenset({"/m2"})}
