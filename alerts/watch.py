@@ -46,6 +46,7 @@ class Watch:
     def __init__(self, store: Store, interval: float, rules: Sequence[Rule] = RULES) -> None:
         self._store = store
         self._rules = rules
+        self._order = {id(rule): n for n, rule in enumerate(rules)}
         self._kinds = sorted({rule.when.kind.name for rule in rules if isinstance(rule.when, Happened)})
         self._gap = 3 * interval + 5
         self._due = 0.0
@@ -85,7 +86,8 @@ class Watch:
         for (family, node), devices in self._devices.items():
             if family == MOUNT.name:
                 mounts[node] = frozenset(device.labels["mount_point"] for device in devices.values())
-        return Watched(raised=tuple(self._raised.values()), standings=self._standings, passes=self._passes, mounts=mounts)
+        raised = sorted(self._raised.values(), key=lambda standing: self._order[id(standing.rule)])  # the more exact row speaks first
+        return Watched(raised=tuple(raised), standings=self._standings, passes=self._passes, mounts=mounts)
 
     # --- reading ---------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ class Groups:
         for rank in self._of_ranks.keys() - set(ranks):
             del self._of_ranks[rank]
         for rank in ranks:
-            group = self._of_ranks.get(rank) or cgroups.group_of(self.site.proc, self.site.cgroups, rank.pid)
+            group = cgroups.group_of(self.site.proc, self.site.cgroups, rank.pid) or self._of_ranks.get(rank)  # it may be moved
             self._of_ranks[rank] = group
             if group is not None:
                 self._seen[rank.run, group.path] = (group, clock)

@@ -38,7 +38,7 @@ def home(verdict: Verdict, incidents: Iterable[IncidentTransition]) -> IncidentT
 
 def _beside(verdict: Verdict, incident: IncidentTransition) -> bool:
     near = incident.onset is not None and abs(verdict.onset - incident.onset) <= NEAR
-    return near and incident.node in ("", verdict.node) and incident.fault != TELEMETRY_LOST.name
+    return near and incident.recovered_at is None and incident.node in ("", verdict.node) and incident.fault != TELEMETRY_LOST.name
 
 
 def _related(verdict: Verdict, incident: IncidentTransition) -> bool:
@@ -119,7 +119,7 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
 
 def _died_of(incident: IncidentTransition, verdict: Verdict) -> bool:
     """Whether a rank's death is explained by the kernel's kill."""
-    if verdict.fault is not HOST_OOM_KILL or incident.fault != RANK_CRASH.name or incident.new_state == State.RECOVERING:
+    if verdict.fault is not HOST_OOM_KILL or incident.fault != RANK_CRASH.name:
         return False
     near = incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
     return near and incident.node == verdict.node and incident.run in verdict.beside

@@ -60,11 +60,17 @@ def memory(group: Group) -> GroupMemory | None:
 
 def _group(proc: Path, mounted: Path, path: str, version: int) -> Group | None:
     """In a container the mount shows only a part of the tree, and the path may be told from the tree's root or from that part's."""
-    for below in (path, path.removeprefix(_mount_root(proc, version).rstrip("/")), "/"):
-        folder = mounted / below.lstrip("/")
-        if ".." not in Path(below).parts and (folder / ("memory.oom_control" if version == 1 else "memory.events")).exists():
-            return Group(path, folder, version)
-    return None
+    return (
+        _here(mounted, path, path, version)
+        or _here(mounted, path, path.removeprefix(_mount_root(proc, version).rstrip("/")), version)
+        or _here(mounted, path, "/", version)
+    )
+
+
+def _here(mounted: Path, path: str, below: str, version: int) -> Group | None:
+    folder = mounted / below.lstrip("/")
+    there = ".." not in Path(below).parts and (folder / ("memory.oom_control" if version == 1 else "memory.events")).exists()
+    return Group(path, folder, version) if there else None
 
 
 def _mount_root(proc: Path, version: int) -> str:

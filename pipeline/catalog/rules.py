@@ -248,7 +248,8 @@ RULES: tuple[Rule, ...] = (
         fault=CPU_CONTENTION,
         when=(
             Limit(_metric("host.pressure.cpu.some"), 0.9, 0.5, view=View.RATE),
-            Limit(_metric("host.load1"), 4, 2, of=_metric("host.cpu.count")),
+            Limit(_metric("host.load1"), 2, 1.5, of=_metric("host.cpu.count")),
+            Limit(_metric("host.cpu.count"), 8, 8),  # a machine with fewer is always contended, and no GPU node
         ),
         says="tasks waited for a processor {value} of the time, run queue {host_load1} on {host_cpu_count} processors",
         cleared="tasks wait for a processor {value} of the time",

@@ -434,3 +434,11 @@ def test_what_is_long_gone_is_forgotten() -> None:
         seen_ = mine.look(at(seconds + 1), seconds, news=False)
     assert {place for _, place in seen_.standings} == {"node:a/mount_point:/m2"}
     assert seen_.mounts == {"a": frozenset({"/m2"})}
+
+
+def test_of_two_rows_that_show_one_fault_the_earlier_one_speaks() -> None:
+    rows = Rows()
+    rows.event(0, kind="oom_kill", code="node", rank=None, run="", message="on a")
+    rows.event(0, kind="oom_kill", code="cgroup", rank=None, message="in control group /job of run r")
+    found = fault_rule.detect(replace(seen(runs=(run(),)), watched=watch(rows).look(at(1), 0, news=True)), at(1))
+    assert [v.reason for v in found] == ["1 process was killed for want of memory: in control group /job of run r"]

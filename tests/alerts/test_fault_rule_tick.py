@@ -304,7 +304,7 @@ def test_a_node_that_is_started_anew_under_a_run_is_a_fault_and_a_clock_that_ste
 
 
 def test_processors_that_everybody_waits_for_are_a_fault_only_where_a_run_is(world: Any, node: Node) -> None:
-    node.host |= {"load1": 20, "pressure_cpu_some": 0}
+    node.host |= {"load1": 40, "cpu_count": 16, "pressure_cpu_some": 0}
 
     def busy(passes: int) -> None:
         for _ in range(passes):
@@ -321,7 +321,7 @@ def test_processors_that_everybody_waits_for_are_a_fault_only_where_a_run_is(wor
     busy(1)
     found = [f for f in findings(world) if f.detector == "fault_rule"]
     assert [(f.fault, f.severity) for f in found] == [("cpu_contention", "warning")]
-    assert found[0].reason == "tasks waited for a processor 95% of the time, run queue 20 on 2 processors"
+    assert found[0].reason == "tasks waited for a processor 95% of the time, run queue 40 on 16 processors"
 
 
 def test_ten_thousand_places_of_plumbing_are_left_alone(world: Any, node: Node) -> None:

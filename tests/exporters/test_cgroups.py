@@ -145,6 +145,18 @@ def test_a_kill_in_the_ranks_group_is_told_at_the_next_look_with_the_run_and_its
     assert watching.look() == []
 
 
+def test_a_rank_that_is_moved_to_another_group_is_followed_there(machine: Machine) -> None:
+    machine.process(10, "0::/job\n")
+    machine.group("job", V2, 0)
+    watching = Watching(machine)
+    watching.look()
+    machine.process(10, "0::/small\n")
+    machine.group("small", V2, 0)
+    watching.look()
+    machine.group("small", V2, 1)
+    assert [e.attrs["cgroup"] for e in watching.look()] == ["/small"]
+
+
 def test_a_kill_anywhere_on_the_node_is_told_without_a_run_and_a_look_too_soon_is_none(machine: Machine) -> None:
     machine.node_kills(7)
     machine.ranks = []
