@@ -1,5 +1,5 @@
 """From rows to a Snapshot, with as few queries as the moment needs: one while nothing runs, three while all is well,
-and one more every few seconds for the nodes' readings."""
+and one more where there are new readings of nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -68,7 +68,8 @@ class Reader:
             self._read_runs(now, wanted)
         if self._runs and (changed or before is None or before.events != here.events):
             self._read_news(now)
-        self._watched = self._watch.look(now, monotonic, news=before is None or before.events != here.events)
+        fresh, news = (before is None or before.readings != here.readings), (before is None or before.events != here.events)
+        self._watched = self._watch.look(now, monotonic, fresh=fresh, news=news)
         active = [r.run for r in self._runs if r.state == "started"]
         if active or here.launchers:
             snapshot = self._look(now, monotonic, active)

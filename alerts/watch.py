@@ -1,4 +1,4 @@
-"""From the agents' readings and events to how each rule stands at each place: one question every few seconds."""
+"""From the agents' readings and events to how each rule stands at each place: at most one question a second, where there are new ones."""
 
 import re
 from collections import deque
@@ -18,7 +18,8 @@ from pipeline.queries.readings_since import DeviceReading, readings_since
 from pipeline.records import Event
 from pipeline.store import Store
 
-READ_SECONDS: Final = 3.0  # between two looks at the readings
+READ_SECONDS: Final = 1.0  # between two looks at the readings, and one more for each ROWS that the last one brought
+ROWS: Final = 10_000
 HISTORY: Final = timedelta(minutes=2)  # read at the beginning: longer than any rule's hold
 OVERLAP: Final = timedelta(seconds=15)  # a reading may be so late
 AHEAD: Final = timedelta(seconds=5)  # one from further in the future was written by a clock that ran ahead
@@ -50,6 +51,7 @@ class Watch:
         self._kinds = sorted({rule.when.kind.name for rule in rules if isinstance(rule.when, Happened)})
         self._gap = 3 * interval + 5
         self._due = 0.0
+        self._fresh = False
         self._read_to: datetime | None = None
         self._seen = Watched()
         self._devices: dict[tuple[str, str], dict[int, _Device]] = {}  # by family and node
@@ -62,15 +64,17 @@ class Watch:
         self._event_ids: dict[str, datetime] = {}
         self._forgot: datetime | None = None
 
-    def look(self, now: datetime, monotonic: float, *, news: bool) -> Watched:
-        """What has been seen by `now`. `news`: there may be new events. Raises StoreError; nothing is lost then."""
-        begin, due = self._read_to is None, self._read_to is None or monotonic >= self._due
+    def look(self, now: datetime, monotonic: float, *, fresh: bool, news: bool) -> Watched:
+        """What has been seen by `now`. `fresh`: there may be new readings; `news`: new events. Raises StoreError; nothing is lost then."""
+        self._fresh |= fresh
+        begin = self._read_to is None
+        due = begin or (self._fresh and monotonic >= self._due)
         readings = readings_since(self._store, self._since(now), now + AHEAD) if due else []
         self._learn_names(readings)
         first = readings_first(self._store, now - FIRST) if begin and readings else []
         events = self._read_events(now) if news or begin else []
         if due:
-            self._read_to, self._due = now, monotonic + READ_SECONDS
+            self._read_to, self._due, self._fresh = now, monotonic + READ_SECONDS + len(readings) // ROWS, False
         self._remember(first, {r.device_id for r in readings})
         if readings or events:
             self._take(readings, events)

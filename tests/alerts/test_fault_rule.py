@@ -315,8 +315,10 @@ class Rows:
         self.readings: list[dict[str, Any]] = []
         self.devices: dict[int, dict[str, str]] = {}
         self.events: list[Event] = []
+        self.asked = 0
 
     def query(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        self.asked += 1
         if "FROM devices" in text:
             return [{"device_id": i, "attrs": self.devices[i]} for i in parameters["ids"] if i in self.devices]
         if "min(ts)" in text:
@@ -363,10 +365,10 @@ def test_three_events_within_their_time_open_and_two_with_an_older_one_do_not() 
     mine = watch(rows, OVERRUN)
     for seconds in (0, 15, 30):
         rows.event(seconds)
-    assert not mine.look(at(31), 0, news=True).raised
+    assert not mine.look(at(31), 0, fresh=True, news=True).raised
     rows.event(34)
-    assert len(mine.look(at(35), 4, news=True).raised) == 1
-    assert len(mine.look(at(36), 5, news=True).raised) == 1, "the same events once more"
+    assert len(mine.look(at(35), 4, fresh=True, news=True).raised) == 1
+    assert len(mine.look(at(36), 5, fresh=True, news=True).raised) == 1, "the same events once more"
 
 
 def test_a_rank_is_hit_with_its_run_and_its_attempt_and_two_runs_on_a_node_are_two() -> None:
@@ -374,7 +376,7 @@ def test_a_rank_is_hit_with_its_run_and_its_attempt_and_two_runs_on_a_node_are_t
     mine = watch(rows, replace(OVERRUN, when=Happened(events.RING_OVERRUN)))
     rows.event(0)
     rows.event(0, run="other", attempt="other-1")
-    seen_ = mine.look(at(1), 0, news=True)
+    seen_ = mine.look(at(1), 0, fresh=True, news=True)
     found = fault_rule.detect(replace(seen(), watched=seen_), at(1))
     assert sorted((v.run, v.attempt, v.rank, v.key) for v in found) == [
         ("other", "other-1", 1, "fault_rule/rank_crash|node:a/rank:other/1|other"),
@@ -382,7 +384,7 @@ def test_a_rank_is_hit_with_its_run_and_its_attempt_and_two_runs_on_a_node_are_t
     ]
     for seconds in (10, 20):
         rows.host(seconds)
-    over = replace(seen(), watched=mine.look(at(21), 20, news=False))
+    over = replace(seen(), watched=mine.look(at(21), 20, fresh=True, news=False))
     assert {fault_rule.clears(opened(v), over, at(21)) for v in found} == {"quiet"}
 
 
@@ -390,10 +392,10 @@ def test_an_event_and_the_quiet_after_it_in_one_look_are_still_told_where_the_qu
     rows = Rows()
     rows.event(0, kind="oom_kill", code="cgroup")
     rows.host(2)
-    assert [s.rule.fault.name for s in watch(rows).look(at(3), 0, news=True).raised] == ["host_oom_kill"]
+    assert [s.rule.fault.name for s in watch(rows).look(at(3), 0, fresh=True, news=True).raised] == ["host_oom_kill"]
     rows.host(12)
     rows.host(22)
-    assert not watch(rows).look(at(23), 0, news=True).raised, "it was over before anybody looked"
+    assert not watch(rows).look(at(23), 0, fresh=True, news=True).raised, "it was over before anybody looked"
 
 
 def test_a_reading_whose_device_is_not_named_yet_is_judged_once_it_is() -> None:
@@ -402,9 +404,22 @@ def test_a_reading_whose_device_is_not_named_yet_is_judged_once_it_is() -> None:
     rows.mount(10, free=0)
     name, rows.devices = rows.devices, {}
     mine = watch(rows)
-    assert not mine.look(at(11), 0, news=False).raised
+    assert not mine.look(at(11), 0, fresh=True, news=False).raised
     rows.devices = name
-    assert [s.place.value for s in mine.look(at(14), 3, news=False).raised] == ["/m2"]
+    assert [s.place.value for s in mine.look(at(14), 3, fresh=True, news=False).raised] == ["/m2"]
+
+
+def test_the_store_is_asked_only_where_there_is_something_new_and_not_more_than_once_a_second() -> None:
+    rows = Rows()
+    mine = watch(rows)
+    asked = []
+    for tick in range(8):
+        before = rows.asked
+        rows.mount(tick / 2, free=50)
+        mine.look(at(tick / 2), tick / 2, fresh=tick in (0, 1, 5), news=False)
+        asked.append(rows.asked - before)
+    assert asked[0] >= 1, "at the beginning all is new"
+    assert asked[1:] == [0, 1, 0, 0, 1, 0, 0], "tick 1 came too soon and was made up for by tick 2"
 
 
 def test_half_of_a_pass_is_no_missing_mount_and_a_late_reading_changes_no_order() -> None:
@@ -413,13 +428,13 @@ def test_half_of_a_pass_is_no_missing_mount_and_a_late_reading_changes_no_order(
         rows.mount(seconds, free=50)
         rows.mount(seconds, free=50, number=3)
     mine = watch(rows)
-    mine.look(at(11), 0, news=False)
+    mine.look(at(11), 0, fresh=True, news=False)
     rows.mount(20, free=50)
-    seen_ = mine.look(at(21), 10, news=False)
+    seen_ = mine.look(at(21), 10, fresh=True, news=False)
     assert not seen_.raised
     rows.mount(20, free=0, number=3)
     rows.mount(5, free=0, number=3)  # from a spool, long overtaken
-    seen_ = mine.look(at(24), 13, news=False)
+    seen_ = mine.look(at(24), 13, fresh=True, news=False)
     assert not seen_.raised and not any(seen_.gone(s) for all_ in seen_.standings.values() for s in all_)
 
 
@@ -428,10 +443,10 @@ def test_what_is_long_gone_is_forgotten() -> None:
     rows.mount(0, free=50)
     rows.mount(0, free=50, number=3)
     mine = watch(rows)
-    mine.look(at(1), 0, news=False)
+    mine.look(at(1), 0, fresh=True, news=False)
     for seconds in range(10, 900, 10):
         rows.mount(seconds, free=50)
-        seen_ = mine.look(at(seconds + 1), seconds, news=False)
+        seen_ = mine.look(at(seconds + 1), seconds, fresh=True, news=False)
     assert {place for _, place in seen_.standings} == {"node:a/mount_point:/m2"}
     assert seen_.mounts == {"a": frozenset({"/m2"})}
 
@@ -440,5 +455,5 @@ def test_of_two_rows_that_show_one_fault_the_earlier_one_speaks() -> None:
     rows = Rows()
     rows.event(0, kind="oom_kill", code="node", rank=None, run="", message="on a")
     rows.event(0, kind="oom_kill", code="cgroup", rank=None, message="in control group /job of run r")
-    found = fault_rule.detect(replace(seen(runs=(run(),)), watched=watch(rows).look(at(1), 0, news=True)), at(1))
+    found = fault_rule.detect(replace(seen(runs=(run(),)), watched=watch(rows).look(at(1), 0, fresh=True, news=True)), at(1))
     assert [v.reason for v in found] == ["1 process was killed for want of memory: in control group /job of run r"]
