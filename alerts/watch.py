@@ -21,7 +21,8 @@ from pipeline.store import Store
 READ_SECONDS: Final = 1.0  # between two looks at the readings, and one more for each ROWS that the last one brought
 ROWS: Final = 10_000
 HISTORY: Final = timedelta(minutes=2)  # read at the beginning: longer than any rule's hold
-OVERLAP: Final = timedelta(seconds=15)  # a reading may be so late
+OVERLAP: Final = timedelta(seconds=60)  # a reading may be so late, and a node's clock so far behind
+SHORT: Final = timedelta(seconds=15)  # the same where the last look brought more than ROWS
 AHEAD: Final = timedelta(seconds=5)  # one from further in the future was written by a clock that ran ahead
 EVENTS: Final = timedelta(minutes=10)  # an event that is older was not ours to handle
 FIRST: Final = timedelta(days=1)  # how far back "always was so" reaches
@@ -52,6 +53,7 @@ class Watch:
         self._gap = 3 * interval + 5
         self._due = 0.0
         self._fresh = False
+        self._overlap = OVERLAP
         self._read_to: datetime | None = None
         self._seen = Watched()
         self._devices: dict[tuple[str, str], dict[int, _Device]] = {}  # by family and node
@@ -74,6 +76,7 @@ class Watch:
         first = readings_first(self._store, now - FIRST) if begin and readings else []
         events = self._read_events(now) if news or begin else []
         if due:
+            self._overlap = OVERLAP if len(readings) <= ROWS else SHORT
             self._read_to, self._due, self._fresh = now, monotonic + READ_SECONDS + len(readings) // ROWS, False
         self._remember(first, {r.device_id for r in readings})
         if readings or events:
@@ -83,7 +86,7 @@ class Watch:
         return self._seen
 
     def _since(self, now: datetime) -> datetime:
-        return self._read_to - OVERLAP if self._read_to else now - HISTORY
+        return self._read_to - self._overlap if self._read_to else now - HISTORY
 
     def _watched(self) -> Watched:
         mounts: dict[str, frozenset[str]] = {}
@@ -146,7 +149,8 @@ class Watch:
             self._observe(standing, reading.at, said, shown)
         if reading.family is HOST:
             for standing in self._of_events.get(reading.node, ()):
-                self._observe(standing, reading.at, Said.GOOD, {})
+                if standing.bad.last is None or reading.at > standing.bad.last:
+                    self._observe(standing, reading.at, Said.GOOD, {})
         device.last |= {name: (reading.at, value) for name, value in known.items()}
         return True
 

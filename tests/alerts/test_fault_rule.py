@@ -359,6 +359,8 @@ OVERRUN = Rule(
     entity="rank",
 )
 
+OVERRUN_ONCE = replace(OVERRUN, when=Happened(events.RING_OVERRUN))
+
 
 def test_three_events_within_their_time_open_and_two_with_an_older_one_do_not() -> None:
     rows = Rows()
@@ -373,7 +375,7 @@ def test_three_events_within_their_time_open_and_two_with_an_older_one_do_not() 
 
 def test_a_rank_is_hit_with_its_run_and_its_attempt_and_two_runs_on_a_node_are_two() -> None:
     rows = Rows()
-    mine = watch(rows, replace(OVERRUN, when=Happened(events.RING_OVERRUN)))
+    mine = watch(rows, OVERRUN_ONCE)
     rows.event(0)
     rows.event(0, run="other", attempt="other-1")
     seen_ = mine.look(at(1), 0, fresh=True, news=True)
@@ -420,6 +422,25 @@ def test_the_store_is_asked_only_where_there_is_something_new_and_not_more_than_
         asked.append(rows.asked - before)
     assert asked[0] >= 1, "at the beginning all is new"
     assert asked[1:] == [0, 1, 0, 0, 1, 0, 0], "tick 1 came too soon and was made up for by tick 2"
+
+
+def test_a_reading_from_before_an_event_does_not_count_as_quiet_after_it() -> None:
+    rows = Rows()
+    mine = watch(rows, OVERRUN_ONCE)
+    rows.event(10)
+    mine.look(at(11), 0, fresh=True, news=True)
+    for seconds in (1, 9):
+        rows.host(seconds)
+    assert mine.look(at(13), 2, fresh=True, news=False).raised
+
+
+def test_a_node_whose_clock_is_half_a_minute_behind_is_judged_too() -> None:
+    rows = Rows()
+    mine = watch(rows)
+    for seconds in (0, 10, 20, 30):
+        rows.mount(seconds - 30, free=0)
+        seen_ = mine.look(at(seconds), seconds, fresh=True, news=False)
+    assert [s.place.value for s in seen_.raised] == ["/m2"]
 
 
 def test_half_of_a_pass_is_no_missing_mount_and_a_late_reading_changes_no_order() -> None:
