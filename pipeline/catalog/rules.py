@@ -138,7 +138,11 @@ def _metric(name: str) -> Metric:
 RULES: tuple[Rule, ...] = (
     Rule(
         fault=FILESYSTEM_FULL,
-        when=(Limit(_metric("mount.free"), 0.02, 0.05, above=False, of=_metric("mount.size")), _WRITABLE),
+        when=(
+            Limit(_metric("mount.free"), 0.02, 0.05, above=False, of=_metric("mount.size")),
+            Limit(_metric("mount.free"), 1e12, 1.5e12, above=False),  # 2 % of a petabyte is room for many checkpoints
+            _WRITABLE,
+        ),
         says="{place} is full: {mount_free} of {mount_size} free{growth}",
         cleared="{place} has {mount_free} of {mount_size} free",
         hold=Hold(2, 0.5),

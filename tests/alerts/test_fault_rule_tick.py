@@ -113,6 +113,12 @@ def test_a_full_file_system_opens_one_incident_of_its_node_pages_and_resolves_wh
     assert len({i.incident for i in incidents(world)}) == 1
 
 
+def test_two_percent_of_a_petabyte_are_not_full(world: Any, node: Node) -> None:
+    node.mounts["/lustre"] = mount(free=10_000 * GB) | {"size": 1_000_000 * GB}
+    node.passes(3)
+    assert not findings(world)
+
+
 def test_silence_neither_opens_nor_clears_and_a_new_leader_knows_what_the_old_one_knew(world: Any, node: Node) -> None:
     node.passes(3)
     node.mounts["/data"] = mount(free=0)
