@@ -11,10 +11,14 @@ from datetime import datetime, timedelta
 from alerts.incidents.lifecycle import State
 from alerts.recovery.envelope import PENDING, UNDER_WAY
 from pipeline.clock import to_micros
+from pipeline.hold_records import HoldTransition
 from pipeline.queries.actions_of import actions_of
 from pipeline.queries.findings_open import findings_open
 from pipeline.queries.incidents_unsettled import incidents_unsettled
+from pipeline.queries.maintenance_since import maintenance_since
 from pipeline.queries.pages_queued import pages_queued
+from pipeline.queries.pauses_since import pauses_since
+from pipeline.queries.silences_since import silences_since
 from pipeline.records import (
     ActionTransition,
     AttemptTransition,
@@ -39,6 +43,7 @@ class Book:
     actions: dict[str, ActionTransition] = field(default_factory=dict)
     paged: set[str] = field(default_factory=set)
     cleared: dict[str, str] = field(default_factory=dict)
+    holds: dict[str, HoldTransition] = field(default_factory=dict)  # also those that ended within SETTLING
 
     def write(self, *made: Transition) -> None:
         """Store transitions, one insert each, and remember them. Raises StoreError: then the book must be read again."""
@@ -63,6 +68,8 @@ class Book:
                 self.actions[one.action] = one
             case NotificationTransition():
                 self.paged.add(one.notification)
+            case HoldTransition():
+                self.holds[one.hold] = one
             case _:
                 pass
 
@@ -77,6 +84,8 @@ class Book:
                 return f"action:{one.action}:{_after(self.actions.get(one.action))}"
             case NotificationTransition():
                 return f"notification:{one.notification}:{one.new_state}"
+            case HoldTransition():
+                return f"hold:{one.hold}:{_after(self.holds.get(one.hold))}"
             case AttemptTransition():
                 return f"attempt:{one.attempt}:{one.new_state}"
             case _:
@@ -123,6 +132,7 @@ class Book:
         runs = {i.run for i in self.unresolved() if i.run}
         kept = {a.action for a in self.open_actions()}
         self.actions = {k: a for k, a in self.actions.items() if k in kept or a.incident in self.incidents or a.run in runs}
+        self.holds = {k: h for k, h in self.holds.items() if h.new_state != "ended" or now - h.at <= SETTLING}
 
 
 def read_book(store: Store, now: datetime) -> Book:
@@ -136,6 +146,8 @@ def read_book(store: Store, now: datetime) -> Book:
     for action in actions_of(store, names, sorted({i.run for i in book.unresolved() if i.run})):
         book.actions[action.action] = action
     book.paged = pages_queued(store, names) if names else set()
+    for hold in (*silences_since(store, now - SETTLING), *maintenance_since(store, now - SETTLING), *pauses_since(store, now - SETTLING)):
+        book.holds[hold.hold] = hold
     return book
 
 

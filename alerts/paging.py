@@ -1,42 +1,45 @@
-"""Queueing pages: one trigger a receiver and incident, one resolve, the same key. What was missed is made up for at the next tick."""
+"""Queueing pages: one trigger a receiver and alert, one resolve, the same key. What was missed is made up for at the next tick."""
 
 from collections.abc import Mapping
 from datetime import datetime
 
 from alerts.book import Book
 from alerts.outbox import Outbox, Result
-from alerts.pages import events_due, notification_id, page
+from alerts.page_facts import Facts, gather
+from alerts.pages import alerts_due, events_due, notification_id, page
 from alerts.receivers.page import TRIGGER, PageEvent
 from alerts.receivers.registry import Receiver, wants
+from alerts.silences import Held, quiet
+from alerts.snapshot import Snapshot
 from alerts.transitions import LEADER
 from pipeline.records import IncidentTransition, NotificationTransition
+from pipeline.settings import ConsoleSettings
 from pipeline.store import Store
 
 
 class Paging:
     """The outbox's writing side. It keeps on disk first, then writes the row: a page is never lost, nor queued twice."""
 
-    def __init__(self, outbox: Outbox, receivers: Mapping[str, Receiver], link: str) -> None:
-        self._outbox, self._receivers, self._link = outbox, receivers, link
+    def __init__(self, outbox: Outbox, receivers: Mapping[str, Receiver], console: ConsoleSettings) -> None:
+        self._outbox, self._receivers, self._console = outbox, receivers, console
 
-    def queue(self, book: Book, now: datetime) -> None:
+    def queue(self, book: Book, snapshot: Snapshot, now: datetime) -> None:
         """Queue what is due and was not queued. Raises StoreError and OutboxError; to be called again then."""
-        for incident in book.incidents.values():
-            for name, receiver in self._receivers.items():
-                for event in events_due(incident):
-                    if self._wanted(book, incident, event, name, receiver):
-                        self._one(book, incident, event, name, now)
+        for incident in list(book.incidents.values()):
+            due = [(n, a, e) for n, r in self._receivers.items() for a, e in _due(book, incident, n, r)]
+            untold = {(n, a) for n, a, e in due if e == TRIGGER}
+            if untold and (held := quiet(incident, book.holds.values(), now)):
+                _note(book, incident, held, now)
+                due = [(n, a, e) for n, a, e in due if (n, a) not in untold]  # who was told before still hears how it ends
+            if due:
+                facts = gather(book, snapshot, incident, self._console, now)
+                for name, alert, event in due:
+                    self._one(book, incident, facts, (name, alert, event), now)
 
-    def _wanted(self, book: Book, incident: IncidentTransition, event: PageEvent, name: str, receiver: Receiver) -> bool:
-        if notification_id(incident.incident, event, name) in book.paged:
-            return False
-        if event == TRIGGER:
-            return wants(receiver, incident.severity)
-        return notification_id(incident.incident, TRIGGER, name) in book.paged  # who was not woken is not told to sleep
-
-    def _one(self, book: Book, incident: IncidentTransition, event: PageEvent, receiver: str, now: datetime) -> None:
-        told = page(incident, event, book.findings_of(incident.incident), book.actions_of(incident.incident), self._link, now)
-        notification = notification_id(incident.incident, event, receiver)
+    def _one(self, book: Book, incident: IncidentTransition, facts: Facts, what: tuple[str, str, PageEvent], now: datetime) -> None:
+        receiver, alert, event = what
+        told = page(incident, event, facts, now, alert)
+        notification = notification_id(incident.incident, event, receiver, alert)
         self._outbox.enqueue(notification, receiver=receiver, incident=incident.incident, page=told, now=now)
         book.write(
             NotificationTransition(
@@ -52,6 +55,39 @@ class Paging:
                 dedup_key=told.dedup_key,
             )
         )
+
+
+def _due(book: Book, incident: IncidentTransition, name: str, receiver: Receiver) -> list[tuple[str, PageEvent]]:
+    """The alerts and events that a receiver is to get now, in order; who was not woken is not told to sleep."""
+    main = notification_id(incident.incident, TRIGGER, name) in book.paged
+    due: list[tuple[str, PageEvent]] = []
+    for alert in alerts_due(incident, main):
+        told = notification_id(incident.incident, TRIGGER, name, alert) in book.paged
+        if not told and not wants(receiver, incident.severity):
+            continue
+        due += [(alert, e) for e in events_due(incident) if notification_id(incident.incident, e, name, alert) not in book.paged]
+    return due
+
+
+def _note(book: Book, incident: IncidentTransition, held: Held, now: datetime) -> None:
+    """Say once, in the incident's own rows, that its page was held back and why."""
+    notification = f"{incident.incident}:held:{held.hold}"
+    if notification in book.paged:
+        return
+    book.write(
+        NotificationTransition(
+            old_state="",
+            new_state="held",
+            reason=held.reason,
+            actor=LEADER,
+            at=now,
+            notification=notification,
+            incident=incident.incident,
+            receiver="",
+            event=TRIGGER,
+            dedup_key=incident.incident,
+        )
+    )
 
 
 def record_result(store: Store, result: Result) -> None:

@@ -5,15 +5,17 @@ repeats what then changes nothing.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
 
 from alerts.book import Book
+from alerts.holds import Holds
 from alerts.incidents.lifecycle import State, move
 from alerts.recovery.envelope import PENDING, approve, asked_stop
 from alerts.recovery.recovery import Recovery
+from alerts.silences import ASKS
 from alerts.snapshot import Snapshot
 from alerts.transitions import follow
 from pipeline.catalog.actions import BY_NAME, STOP_RUN
@@ -51,6 +53,8 @@ class Requests:
                 return self._acknowledge(request, now)
             case STOP_RUN.name:
                 return self._stop(request, snapshot, now)
+            case kind if kind in ASKS:
+                return Holds(self.book).carry_out(request, now)
             case _:
                 return "unknown kind: nothing is done"
 
@@ -64,6 +68,9 @@ class Requests:
         if reason := self.recovery.stale(action, snapshot.run(action.run)):
             self.book.write(follow(action, "cancelled", f"approved too late: {reason}", now, actor=request.actor))
             return reason
+        if held := self.recovery.withheld(action, now):
+            self.book.write(follow(action, action.new_state, f"not issued: {held}; approve it again after that", now, actor=request.actor))
+            return held
         self.book.write(approve(action, request.actor, request.reason, self.recovery.term, now))
         return "issued"
 
@@ -82,6 +89,8 @@ class Requests:
         incident = self.book.incidents.get(request.target)
         if incident is None:
             return "no such incident is open"
+        if incident.new_state == State.RESOLVED:
+            return "it is resolved already"
         if incident.acknowledged_by:
             return f"acknowledged by {incident.acknowledged_by} before"
         reason = request.reason or "acknowledged"
@@ -102,6 +111,7 @@ class Requests:
             grace=self.settings.job.grace,
             now=now,
         )
+        held = self.recovery.withheld(action, now)
         if action.action not in self.book.actions:
-            self.book.write(action)
-        return "issued"
+            self.book.write(replace(action, new_state="cancelled", reason=f"not issued: {held}", deadline=None) if held else action)
+        return held or "issued"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from alerts.book import Book, read_book
+from alerts.holds import Holds
 from alerts.incidents.findings import Findings
 from alerts.incidents.progress import Progress
 from alerts.outbox import Outbox
@@ -43,7 +44,7 @@ class Tick:
     ) -> None:
         self._settings, self._store, self._term = settings, store, term
         self._clock, self._stopwatch = clock, stopwatch
-        self._paging = Paging(outbox, receivers, settings.console.link)
+        self._paging = Paging(outbox, receivers, settings.console)
         self._sound = False  # whether what is remembered agrees with the rows
 
     def __call__(self) -> None:
@@ -68,6 +69,7 @@ class Tick:
     def _tick(self, now: datetime, ticks: float) -> None:
         book = self._book
         book.forget(now)
+        Holds(book).close(now)
         snapshot = self._reader.read(now, ticks, book.runs())
         now = self._clock()  # what is decided from here on is decided now, not when the reading began
         if snapshot.launchers:
@@ -78,10 +80,11 @@ class Tick:
         lost_runs.end(book, snapshot, now)
         self._progress.advance_all(snapshot, ticks)
         self._carry_out(book, snapshot, now)
+        self._recovery.withdraw(now)
         for incident in book.unresolved():
             self._recovery.act(incident, snapshot, now)
         self._progress.advance_all(snapshot, ticks)
-        self._paging.queue(book, now)
+        self._paging.queue(book, snapshot, now)
 
     def _used(self, snapshot: Snapshot) -> set[str]:
         """The runs that launchers ask for which are not looked at now, but have had attempts."""

@@ -17,39 +17,44 @@ from pipeline.queries.spending_over_time import Slice
 Drawn = Any  # altair says nothing exact about what its methods give
 
 HEIGHT = 260
+_EDGE = 8  # pixels free at the right: a label that stands out by more is left out, as it would be cut
+_PADDING = {"left": 0, "right": _EDGE, "top": 0, "bottom": 0}
 _STEP = alt.X(
-    "step:Q", title="step", axis=alt.Axis(format=",d", tickMinStep=1, tickCount=8, grid=False), scale=alt.Scale(nice=False, zero=False)
+    "step:Q",
+    title="step",
+    axis=alt.Axis(format=",d", tickMinStep=1, tickCount=8, grid=False, labelFlush=False, labelBound=_EDGE),
+    scale=alt.Scale(nice=False, zero=False),
 )
 
 
 def goodput(slices: Sequence[Slice], width: int, since: datetime, until: datetime) -> Drawn:
-    """Where the GPU time went between `since` and `until`, by slices of `width` seconds, as shares; the blue part is goodput."""
+    """Where the GPU time went between `since` and `until`, by slices of `width` seconds, as shares; the blue part is goodput.
+
+    Both times stand on the slices' grid: an axis that moved with every drawing would have to be built anew each time.
+    """
     span = timedelta(seconds=width)
-    hour = alt.Scale(type="utc", domain=[_minute(since), _minute(until + timedelta(minutes=1))])  # never empty, however young the run
+    hour = alt.Scale(type="utc", domain=[to_micros(since) // 1000, to_micros(until) // 1000])
     clock = "%H:%M" if until - since > timedelta(minutes=10) else "%H:%M:%S"
     rows = [{"at": at, "end": at + span, "group": g, "low": low, "high": high, "gpu_seconds": v} for at, g, low, high, v in _shares(slices)]
     return (
         alt.Chart(pa.Table.from_pylist(rows))
         .mark_rect(stroke=None, clip=True)
         .encode(
-            x=alt.X("at:T", title=None, scale=hour, axis=alt.Axis(format=clock, grid=False, tickCount=8)),
+            x=alt.X(
+                "at:T", title=None, scale=hour, axis=alt.Axis(format=clock, grid=False, tickCount=8, labelFlush=False, labelBound=_EDGE)
+            ),
             x2="end:T",
             y=alt.Y("low:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])),
             y2="high:Q",
             color=_colours("group", palette.GROUPS),
             tooltip=[
-                alt.Tooltip("at:T", title="from", format="%H:%M UTC", timeUnit="utcyearmonthdatehoursminutes"),
+                alt.Tooltip("at:T", title="from", format="%H:%M:%S UTC", timeUnit="utcyearmonthdatehoursminutesseconds"),
                 alt.Tooltip("group:N", title="went to"),
                 alt.Tooltip("gpu_seconds:Q", title="GPU-seconds", format=",.1f"),
             ],
         )
-        .properties(height=HEIGHT, padding=0)
+        .properties(height=HEIGHT, padding=_PADDING)
     )
-
-
-def _minute(at: datetime) -> int:
-    """Milliseconds since 1970, on a whole minute: an axis that moved with every drawing would have to be built anew each time."""
-    return to_micros(at) // 60_000_000 * 60_000
 
 
 def _shares(slices: Sequence[Slice]) -> Iterator[tuple[datetime, str, float, float, float]]:
@@ -67,10 +72,14 @@ def _shares(slices: Sequence[Slice]) -> Iterator[tuple[datetime, str, float, flo
                 low += seconds / total
 
 
+def rank_colours(points: Sequence[StepPoint]) -> dict[str, str]:
+    """The colour of each rank's line."""
+    ranks = sorted({p.rank for p in points})
+    return {f"rank {r}": palette.RANKS[i % len(palette.RANKS)] for i, r in enumerate(ranks)}
+
+
 def step_times(points: Sequence[StepPoint]) -> Drawn:
     """Step time by rank; a dashed line where an attempt begins."""
-    ranks = sorted({p.rank for p in points})
-    colours = {f"rank {r}": palette.RANKS[i % len(palette.RANKS)] for i, r in enumerate(ranks)}
     rows = [{"step": p.step, "seconds": p.seconds, "longest": p.longest, "who": f"rank {p.rank}", "attempt": p.attempt} for p in points]
     lines = (
         alt.Chart(pa.Table.from_pylist(rows))
@@ -78,7 +87,7 @@ def step_times(points: Sequence[StepPoint]) -> Drawn:
         .encode(
             x=_STEP,
             y=alt.Y("seconds:Q", title="seconds a step", axis=alt.Axis(tickCount=4), scale=alt.Scale(zero=True)),
-            color=_colours("who", colours, "stroke"),
+            color=_colours("who", rank_colours(points)),
             detail="attempt:N",
             tooltip=[
                 alt.Tooltip("who:N", title="rank"),
@@ -89,7 +98,7 @@ def step_times(points: Sequence[StepPoint]) -> Drawn:
             ],
         )
     )
-    return alt.layer(lines, _beginnings({p.attempt: p.step for p in reversed(points)})).properties(height=HEIGHT, padding=0)
+    return alt.layer(lines, _beginnings({p.attempt: p.step for p in reversed(points)})).properties(height=HEIGHT, padding=_PADDING)
 
 
 def losses(points: Sequence[LossPoint]) -> Drawn:
@@ -105,13 +114,18 @@ def losses(points: Sequence[LossPoint]) -> Drawn:
             tooltip=[alt.Tooltip("step:Q"), alt.Tooltip("loss:Q", format=".6f"), alt.Tooltip("attempt:N")],
         )
     )
-    return alt.layer(lines, _beginnings({p.attempt: p.step for p in reversed(points)})).properties(height=HEIGHT, padding=0)
+    return alt.layer(lines, _beginnings({p.attempt: p.step for p in reversed(points)})).properties(height=HEIGHT, padding=_PADDING)
+
+
+def phase_colours(points: Sequence[PhasePoint]) -> dict[str, str]:
+    """The colour of each phase that occurs."""
+    seen = {p.phase for p in points}
+    return {name: colour for name, colour in palette.PHASES.items() if name in seen}
 
 
 def phases(points: Sequence[PhasePoint]) -> Drawn:
     """What steps consist of, stacked, in seconds."""
-    seen = {p.phase for p in points}
-    colours = {name: colour for name, colour in palette.PHASES.items() if name in seen}
+    colours = phase_colours(points)
     order = list(colours)
     rows = [{"step": p.step, "phase": p.phase, "seconds": p.seconds, "order": order.index(p.phase)} for p in points]
     return (
@@ -124,13 +138,13 @@ def phases(points: Sequence[PhasePoint]) -> Drawn:
             order=alt.Order("order:Q"),
             tooltip=[alt.Tooltip("step:Q"), alt.Tooltip("phase:N"), alt.Tooltip("seconds:Q", format=".3f")],
         )
-        .properties(height=HEIGHT, padding=0)
+        .properties(height=HEIGHT, padding=_PADDING)
     )
 
 
-def _colours(field: str, colours: dict[str, str], symbol: str = "square") -> alt.Color:
-    legend = alt.Legend(orient="top", direction="horizontal", title=None, symbolType=symbol, columns=8, labelLimit=0, padding=0, offset=10)
-    return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(colours), range=list(colours.values())), legend=legend)
+def _colours(field: str, colours: dict[str, str]) -> alt.Color:
+    """Without a legend of the chart's own, which a narrow screen cuts off: `parts.legend` stands above it."""
+    return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(colours), range=list(colours.values())), legend=None)
 
 
 def _beginnings(first_step: dict[str, int]) -> Drawn:

@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import streamlit as st
+
 from dashboard import palette, words
 from dashboard.markup import Child, Html, div, el, join, link, show, span
 from dashboard.read import Sheet
@@ -94,17 +96,51 @@ def _entry(name: str, seconds: float, total: float) -> Html:
     return span("", swatch, words.category(name), el("b", words.gpu_time(seconds)), span("sf-quiet", words.percent(seconds / total)))
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[Child]], *, right: Collection[int] = (), tight: Collection[int] = ()) -> Html:
-    """A table; the columns in `right` are numbers, those in `tight` are not broken into lines."""
-    side = ["sf-right sf-tight" if i in right else "sf-tight" if i in tight else "" for i in range(len(heads))]
+def legend(colours: Mapping[str, str]) -> Html:
+    """What the colours of a chart mean, in lines that wrap."""
+    entries = (span("", el("i", cls="sf-swatch", style=f"background:{colour}"), words.category(name)) for name, colour in colours.items())
+    return div("sf-legend sf-quiet", *entries)
+
+
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[Child]],
+    *,
+    right: Collection[int] = (),
+    tight: Collection[int] = (),
+    wide: Collection[int] = (),
+) -> Html:
+    """A table: columns in `right` are numbers, those in `tight` are not broken into lines, a narrow screen leaves out those in `wide`."""
+    side = [
+        " ".join(name for name, given in (("sf-right", right), ("sf-tight", {*right, *tight}), ("sf-wide", wide)) if i in given)
+        for i in range(len(heads))
+    ]
     head = el("tr", *(el("th", h, cls=c) for h, c in zip(heads, side, strict=True)))
     body = [el("tr", *(el("td", cell, cls=c) for cell, c in zip(row, side, strict=True))) for row in rows]
     return div("sf-scroll", el("table", el("thead", head), el("tbody", *body), cls="sf-table"))
 
 
-def empty(what: str, then: str, *commands: str) -> Html:
+def empty(what: str, then: Child, *commands: str) -> Html:
     """Nothing here yet, and what to do about it."""
-    return div("sf-empty", el("b", what), div("sf-quiet", then), div("sf-code", "\n".join(commands)) if commands else None)
+    lines = div("sf-code", *(el("div", command(c)) for c in commands)) if commands else None
+    return div("sf-empty", el("b", what), div("sf-quiet", then), lines)
+
+
+def command(text: str) -> Html:
+    """A command line that breaks between its words only, not at the hyphens of its options."""
+    return join(*(part for word in text.split() for part in (span("sf-word", word), " ")))
+
+
+def missing(kind: str, name: str) -> Html:
+    """The address names a run or an incident that does not exist: what to do about it."""
+    ways = join(link(kind, f"All {kind}s"), " · ", link("now", "Now"))
+    hint = "Check the address: it may be cut off, or from another installation. If it has only just begun, this page shows it by itself."
+    return div("sf-empty", el("b", f"No {kind} is called {name}."), div("sf-quiet", hint), div("sf-ways", ways))
+
+
+def tab(what: str) -> None:
+    """Name the browser's tab after what the page shows."""
+    st.set_page_config(page_title=f"{what} · Surefoot")
 
 
 def incident_card(i: IncidentTransition, sheet: Sheet, cost: str = "") -> Html:
@@ -156,8 +192,10 @@ def loss_sentence(spent: Mapping[str, float]) -> str:
     return loss.loss_sentence({c: round(spent[c] * 1e6) for c in Category if c in spent})
 
 
-def at_risk(run: RunState, checkpoint: Checkpoint | None, now: datetime) -> float:
-    """GPU-seconds that would be lost if `run` died now, with its newest complete checkpoint."""
+def at_risk(run: RunState, checkpoint: Checkpoint | None, now: datetime) -> float | None:
+    """GPU-seconds that would be lost if `run` died now, with its newest complete checkpoint; None while its ranks are not known."""
+    if not run.ranks:
+        return None
     return loss.work_at_risk(run.ranks, run.started_at, checkpoint.at if checkpoint else None, now)
 
 

@@ -24,6 +24,7 @@ Question = Callable[Concatenate[Store, P], list[T]]
 
 TTL = 1.5  # seconds that an answer serves everybody; a page asks again every REFRESH
 REFRESH = 2.0
+PACE = 300  # seconds up to a run's last step over which its step time is the median
 _KEPT = 500  # answers remembered for the time when the store is away
 
 

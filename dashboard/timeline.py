@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from dashboard import palette, words
@@ -23,16 +23,27 @@ class Moment:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-def of_incident(history: Sequence[IncidentTransition]) -> list[Moment]:
-    """The milestones that its last transition holds, and what people and the leader did on the way."""
-    last = history[-1]
+def placed(i: IncidentTransition, findings: Iterable[FindingTransition]) -> IncidentTransition:
+    """The incident with the place that one of its findings names, where it was not located itself."""
+    named = next((f for f in findings if f.new_state == "open" and f.rank is not None), None)
+    if i.located_at or named is None:
+        return i
+    return replace(i, node=named.node, rank=named.rank, device=named.device, located_at=named.at)
+
+
+def of_onset(i: IncidentTransition) -> list[Moment]:
+    """When the fault began, where that is known."""
+    return [Moment(i.onset, "Fault began", "as far as the evidence shows", palette.UNKNOWN_COLOUR)] if i.onset else []
+
+
+def of_incident(history: Sequence[IncidentTransition], last: IncidentTransition) -> list[Moment]:
+    """The milestones that `last` holds, its last transition as `placed`, and what people and the leader did on the way."""
     resolution = next((t.reason for t in reversed(history) if t.new_state == "resolved" and t.old_state != "resolved"), "")
     milestones = (
-        (last.onset, "Fault began", "as far as the evidence shows", palette.UNKNOWN_COLOUR),
         (
             last.located_at,
             f"Located: {words.where(last.node, last.rank, last.device)}",
-            f"layer {last.layer}",
+            f"layer {last.layer}" if history[-1].located_at else "by a later finding",
             palette.GROUPS[palette.INCIDENT],
         ),
         (
@@ -50,6 +61,8 @@ def of_incident(history: Sequence[IncidentTransition]) -> list[Moment]:
             found.append(Moment(after.at, f"Acknowledged by {after.acknowledged_by}", colour=palette.state("started").colour))
         elif before and after.new_state != before.new_state and after.new_state != "resolved":
             found.append(Moment(after.at, f"Incident is {after.new_state}", after.reason))
+        elif before and after.reason != before.reason and after.new_state != "resolved":
+            found.append(Moment(after.at, "Leader's note", after.reason))
     return found
 
 
@@ -87,11 +100,11 @@ _SAID = {
 
 def of_pages(history: Iterable[NotificationTransition]) -> list[Moment]:
     """What was sent to whom. A notification that is only queued is no news."""
-    said = {"sent": "sent", "failed": "could not be sent"}
+    said = {"sent": "sent to", "failed": "could not be sent to", "held": "held back"}
     return [
         Moment(
             n.at,
-            f"{n.event.capitalize()} {said[n.new_state]} to {n.receiver}",
+            f"{n.event.capitalize()} {said[n.new_state]} {n.receiver}".rstrip(),
             n.reason,
             palette.state("failed").colour if n.new_state == "failed" else "",
         )
@@ -138,7 +151,7 @@ def evidence(text: str) -> dict[str, str]:
 
 
 def moments(given: Iterable[Moment], start: datetime) -> Html:
-    """The timeline, oldest first, with how long after `start` each moment came."""
+    """The timeline, oldest first, with how long after `start` each moment came; what came at the same time stays in the given order."""
     ordered = sorted(given, key=lambda m: m.at)
     return div("sf-timeline", *(_moment(m, start) for m in ordered))
 
@@ -157,8 +170,8 @@ def _moment(m: Moment, start: datetime) -> Html:
     return div("sf-moment" if m.colour else "sf-moment sf-minor", clock, rail, what, style=tone(m.colour) if m.colour else "")
 
 
-def miles(i: IncidentTransition) -> Html:
-    """How far the incident has come: each milestone with its time from the onset."""
+def miles(i: IncidentTransition, *, given_up: bool) -> Html:
+    """How far the incident has come: each milestone with its time from the onset. `given_up`: the run ended before it recovered."""
     start = i.onset or i.detected_at or i.at
     steps = (
         ("detected", i.detected_at),
@@ -168,8 +181,8 @@ def miles(i: IncidentTransition) -> Html:
         ("resolved", i.resolved_at),
         ("caught up", i.caught_up_at),
     )
-    over = i.new_state == "resolved"
-    return div("sf-miles", *(_mile(name, at, start, "not needed" if over else "not yet") for name, at in steps))
+    absent = "not reached" if given_up else "not needed" if i.new_state == "resolved" else "not yet"
+    return div("sf-miles", *(_mile(name, at, start, "not yet" if name == "resolved" else absent) for name, at in steps))
 
 
 def _mile(name: str, at: datetime | None, start: datetime, absent: str) -> Html:

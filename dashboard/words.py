@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from math import floor, isfinite
+from signal import Signals
 
 NO_DATA = "no data"
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
@@ -27,6 +28,14 @@ def duration(seconds: float | None) -> str:
     if whole < _DAY:
         return f"{sign}{whole // 3600} h {whole % 3600 // 60:02d} min"
     return f"{sign}{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def span(seconds: float) -> str:
+    """A whole stretch of time by its name: `hour`, `17 min`, `1 min 10 s`, `50 s`."""
+    minutes, rest = divmod(round(seconds), 60)
+    if (minutes, rest) == (60, 0):
+        return "hour"
+    return " ".join(part for part in (f"{minutes} min" if minutes else "", f"{rest} s" if rest or not minutes else "") if part)
 
 
 def between(first: datetime | None, last: datetime | None) -> float | None:
@@ -69,6 +78,25 @@ def percent(ratio: float | None) -> str:
     if ratio is None or not isfinite(ratio):
         return NO_DATA
     return "< 0.1 %" if 0 < ratio < 0.001 else f"{floor(ratio * 1000 + 1e-9) / 10:.1f} %"
+
+
+def whole_percent(ratio: float) -> str:
+    """`98 %`, for what is no measurement."""
+    return f"{ratio * 100:.0f} %"
+
+
+def ended(code: int | None, name: str = "") -> str:
+    """How a process ended, by its exit status: `exited with 1`, `killed by SIGKILL`; `name` is the signal's where it is known already."""
+    if code is None:
+        return "ended, how is not known"
+    return f"exited with {code}" if code >= 0 else f"killed by {name or _signal(-code)}"
+
+
+def _signal(number: int) -> str:
+    try:
+        return Signals(number).name
+    except ValueError:  # real-time signals have no name
+        return f"signal {number}"
 
 
 _TAKEN = {

@@ -18,6 +18,7 @@ from exporters.oom import OomWatch
 from exporters.pages import Board, PageServer, metrics_page
 from exporters.passes import Judge, Outcome, Passes, Runner
 from exporters.registry import COLLECTORS, Entry
+from exporters.sending.leftovers import folder_of
 from exporters.sending.metrics import MetricMessages
 from exporters.sending.sender import Sender
 from exporters.sources import procfs
@@ -122,6 +123,7 @@ def serve(settings: Settings, *, once: bool = False) -> None:
         node=settings.node,
         flush_interval=settings.agent.flush_interval,
         buffer_bytes=settings.agent.buffer_bytes,
+        leftovers=folder_of(settings.ring_dir),
     )
     agent = Agent(settings, site, sender)
     pages = PageServer(settings.agent.host, settings.agent.port, {"/metrics": metrics_page(agent.board), "/healthz": agent.health})

@@ -169,6 +169,31 @@ class Beat(Record):
     ranks: str = ""  # "0:alive:4711,1:exit:-9"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptFacts(Record):
+    """What one attempt runs with on one node: its code, packages, drivers and environment (pipeline/catalog/facts.py)."""
+
+    table: ClassVar[str] = "attempt_facts"
+    run: str
+    attempt: str
+    node: str
+    at: datetime
+    facts: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(Record):
+    """Something that a person or a deploy pipeline changed: what an incident is compared with."""
+
+    table: ClassVar[str] = "changes"
+    id: str
+    at: datetime  # when it took effect
+    kind: str  # deploy, driver, config, code
+    what: str
+    actor: str
+    nodes: str = ""  # "gpu-01,gpu-02"; "" where it is not about single nodes
+
+
 # --- transitions -----------------------------------------------------------------------------
 
 
@@ -285,7 +310,7 @@ class ActionTransition(Transition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotificationTransition(Transition):
-    """States: queued, sent, failed."""
+    """States: queued, sent, failed; held where a silence or a maintenance window keeps a trigger back."""
 
     table: ClassVar[str] = "notifications"
     notification: str
@@ -306,10 +331,12 @@ class Request(Record):
     table: ClassVar[str] = "requests"
     intent: str  # minted when the button is drawn: pressing twice asks once
     at: datetime
-    kind: str  # approve, cancel, acknowledge, stop_run
-    target: str  # id of an action, an incident or a run
+    kind: str  # approve, cancel, acknowledge, stop_run, and those of alerts/silences.py
+    target: str  # id of an action, an incident, a run or a hold; of a new hold its matcher
     actor: str
     reason: str = ""
+    starts_at: datetime | None = None  # of a new hold
+    ends_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,6 +378,8 @@ REMOTE: dict[str, tuple[type[Record], ...]] = {
     "surefoot.live": (Live,),
     "surefoot.event": (Event,),
     "surefoot.transition": (RunTransition, AttemptTransition),
+    "surefoot.facts": (AttemptFacts,),
+    "surefoot.change": (Change,),
 }
 """What an agent or launcher may send, by OTLP EventName. A transition names its table in the attribute `table`."""
 
@@ -359,6 +388,8 @@ RECORDS: tuple[type[Record], ...] = (
     Live,
     Event,
     Beat,
+    AttemptFacts,
+    Change,
     RunTransition,
     AttemptTransition,
     FindingTransition,

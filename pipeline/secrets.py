@@ -1,5 +1,6 @@
 """Secrets that Surefoot makes for itself at first start: a file each, readable by its owner alone."""
 
+import errno
 import os
 from pathlib import Path
 from secrets import token_urlsafe
@@ -8,7 +9,10 @@ from pipeline.settings import Settings
 
 
 def secret(path: Path) -> str:
-    """The secret kept in `path`; made now where there is none. Two processes that start together get the same one."""
+    """The secret kept in `path`; made now where there is none. Two processes that start together get the same one.
+
+    Raises OSError where it cannot be had, also for a file that holds none: an empty token would let everybody in.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     if not path.exists():
@@ -21,7 +25,10 @@ def secret(path: Path) -> str:
             pass
         finally:
             fresh.unlink()
-    return path.read_text(encoding="utf-8").strip()
+    kept = path.read_bytes().strip()
+    if not kept or not all(0x21 <= byte <= 0x7E for byte in kept):
+        raise OSError(errno.EINVAL, "it holds no secret: remove it, and a new one is made", str(path))
+    return kept.decode()
 
 
 def store_password(settings: Settings) -> str:

@@ -8,58 +8,83 @@ launcher hands to its ranks (`surefoot.hook.layout`).
 
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from pipeline import setting_file
 from pipeline.catalog import actions as action_catalog
-from pipeline.catalog.layers import ActionMode
+from pipeline.catalog.layers import ActionMode, Phase
 from pipeline.errors import SettingsError
-from surefoot.hook import layout
+from pipeline.setting_environment import CONFIG, PREFIX, group, keys, take
+from pipeline.setting_values import (
+    DAY,
+    GIB,
+    HOUR,
+    MIB,
+    WEEK,
+    BaseUrl,
+    Database,
+    Folder,
+    Host,
+    Identifier,
+    Label,
+    Name,
+    Port,
+    StoreUrl,
+    Text,
+    Token,
+    WebUrl,
+    no_truth,
+)
 
-PREFIX = "SUREFOOT_"
-CONFIG = "SUREFOOT_CONFIG"
-NOT_SETTINGS = frozenset({CONFIG, "SUREFOOT_TEST_CLICKHOUSE_URL", *layout.ENVIRONMENT})
-RUNBOOKS = "docs/runbooks"  # in Surefoot's repository
+BETWEEN_STEPS: Final = "between_steps"  # a limit's name beside the phases': what a trainer does outside any
+ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # to listen there is to listen on every address
 HOLD_SECRETS = ("clickhouse_url", "store", "ingest", "receivers")  # groups of settings with passwords, tokens and keys in them
 
 
 class Part(BaseModel):
     """A group of settings that refuses keys it does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_truth(cls, value: Any) -> Any:
+        return no_truth(value)
 
 
 class StoreSettings(Part):
     """Where rows are kept. `url` names a ClickHouse server; without it the embedded store runs here."""
 
-    url: str = ""
-    database: str = "surefoot"
-    user: str = "default"
-    password: str = ""
-    cluster: str = ""  # ON CLUSTER name; "" on one machine
-    host: str = "127.0.0.1"
-    port: int = Field(18123, ge=1, le=65535)
-    memory_bytes: int = 2 << 30
-    query_seconds: float = 30.0
+    url: StoreUrl = ""
+    database: Database = "surefoot"
+    user: Name = "default"
+    password: Text = ""
+    cluster: Identifier = ""  # ON CLUSTER name; "" on one machine
+    host: Host = "127.0.0.1"
+    port: Port = 18123
+    memory_bytes: int = Field(2 * GIB, ge=256 * MIB, le=1 << 50)
+    query_seconds: float = Field(30.0, ge=1, le=HOUR)
 
 
 class IngestSettings(Part):
-    """The receiver of telemetry. Senders use `url`; the server listens on host and port."""
+    """The receiver of telemetry. Senders use `url`; it listens on host and port. `pagerduty_secret` signs what PagerDuty posts to it."""
 
-    host: str = "127.0.0.1"
-    port: int = Field(4318, ge=1, le=65535)
-    url: str = ""
-    token: str = ""
-    max_body_bytes: int = 64 << 20
-    spool_bytes: int = 2 << 30
-    batch_seconds: float = Field(1.0, gt=0, le=60)
-    batch_rows: int = Field(50_000, gt=0)
+    host: Host = "127.0.0.1"
+    port: Port = 4318
+    url: BaseUrl = ""
+    token: Token = ""
+    pagerduty_secret: Token = ""
+    max_body_bytes: int = Field(64 * MIB, ge=64 << 10, le=GIB)
+    spool_bytes: int = Field(2 * GIB, ge=16 << 10, le=1 << 50)
+    batch_seconds: float = Field(1.0, ge=0.01, le=60)
+    batch_rows: int = Field(50_000, ge=1, le=10_000_000)
 
     @property
     def endpoint(self) -> str:
@@ -70,47 +95,54 @@ class IngestSettings(Part):
 class AgentSettings(Part):
     """The node's agent. Intervals are seconds."""
 
-    host: str = "127.0.0.1"
-    port: int = Field(9412, ge=1, le=65535)
-    interval: float = Field(10.0, gt=0)
-    ring_interval: float = Field(0.25, gt=0)
-    flush_interval: float = Field(0.25, gt=0)
-    timeout: float = Field(5.0, gt=0)
-    buffer_bytes: int = 64 << 20
+    host: Host = "127.0.0.1"
+    port: Port = 9412
+    interval: float = Field(10.0, ge=0.1, le=HOUR)
+    ring_interval: float = Field(0.25, ge=0.01, le=1)  # a rank that was not looked at for some seconds is not judged
+    flush_interval: float = Field(0.25, ge=0.01, le=1)
+    timeout: float = Field(5.0, ge=0.1, le=60)
+    buffer_bytes: int = Field(64 * MIB, ge=64 << 10, le=64 * GIB)
 
 
 class JobSettings(Part):
     """The launcher. Times are seconds."""
 
-    grace: float = Field(10.0, ge=0)
-    control_timeout: float = Field(5.0, gt=0)
-    verdict_timeout: float = Field(1800.0, gt=0)
-    max_restarts_per_hour: int = Field(3, ge=0)
+    grace: float = Field(10.0, ge=0, le=HOUR)
+    control_timeout: float = Field(5.0, ge=0.1, le=HOUR)
+    verdict_timeout: float = Field(1800.0, ge=0.1, le=WEEK)
+    max_restarts_per_hour: int = Field(3, ge=0, le=1000)
 
 
 class DetectSettings(Part):
     """How patient the detectors are. Times are seconds."""
 
-    tick: float = Field(0.5, gt=0)
-    stall_floor: float = Field(3.0, gt=0)
-    stall_factor: float = Field(8.0, gt=1)
-    start_limit: float = Field(600.0, gt=0)
-    phase_limits: dict[str, float] = Field(
+    tick: float = Field(0.5, ge=0.05, le=5)
+    stall_floor: float = Field(3.0, ge=0.5, le=DAY)
+    stall_factor: float = Field(8.0, gt=1, le=1000)
+    start_limit: float = Field(600.0, ge=1, le=WEEK)
+    phase_limits: dict[str, Annotated[float, BeforeValidator(no_truth), Field(ge=1, le=WEEK)]] = Field(
         default_factory=lambda: {
             **{"init": 600.0, "load_checkpoint": 1800.0, "compile": 3600.0, "checkpoint": 1800.0, "eval": 3600.0},
-            **{"data": 60.0, "between_steps": 600.0},  # a data loader that starts anew; an eval or save that was given no phase
+            **{"data": 60.0, BETWEEN_STEPS: 600.0},  # a data loader that starts anew; an eval or save that was given no phase
         }
     )
-    heartbeat: float = Field(10.0, gt=0)
+    heartbeat: float = Field(10.0, ge=3, le=DAY)  # ingest gives a sign of life every two seconds
+
+    @field_validator("phase_limits")
+    @classmethod
+    def _known(cls, limits: dict[str, float]) -> dict[str, float]:
+        if unknown := limits.keys() - {*Phase, BETWEEN_STEPS}:
+            raise ValueError(f"unknown phase {min(unknown)!r}; known are {', '.join((*Phase, BETWEEN_STEPS))}")
+        return limits
 
 
 class RecoverySettings(Part):
     """What Surefoot may do by itself, and how often."""
 
     modes: dict[str, ActionMode] = Field(default_factory=dict)
-    max_restarts_per_run: int = Field(20, ge=0)
-    max_restarts_per_signature: int = Field(3, ge=0)
-    window: float = Field(3600.0, gt=0)
+    max_restarts_per_run: int = Field(20, ge=0, le=10_000)
+    max_restarts_per_signature: int = Field(3, ge=0, le=10_000)
+    window: float = Field(3600.0, ge=1, le=52 * WEEK)
 
     @field_validator("modes", mode="before")
     @classmethod
@@ -134,9 +166,9 @@ class ReceiverSettings(Part):
     """Somebody to tell. `key` is PagerDuty's routing key."""
 
     kind: Literal["log", "webhook", "pagerduty"]
-    name: str = ""
-    url: str = ""
-    key: str = ""
+    name: Text = ""
+    url: WebUrl = ""
+    key: Token = ""
     min_severity: Literal["info", "warning", "error", "critical"] = "warning"
 
     @model_validator(mode="after")
@@ -149,21 +181,17 @@ class ReceiverSettings(Part):
 
 
 class ConsoleSettings(Part):
-    """The console. `url` is what pages link to, `runbooks` the address below which each fault's runbook lies."""
+    """The console. `url` is what pages link to; `runbooks` is where the runbooks lie ("" leaves their links out)."""
 
-    host: str = "127.0.0.1"
-    port: int = Field(8501, ge=1, le=65535)
-    url: str = ""
-    runbooks: str = ""
+    host: Host = "127.0.0.1"
+    port: Port = 8501
+    url: BaseUrl = ""
+    runbooks: Text = "docs/runbooks"
 
     @property
     def link(self) -> str:
         """The base URL of deep links."""
         return self.url.rstrip("/") or f"http://{self.host}:{self.port}"
-
-    def runbook(self, fault: str) -> str:
-        """Where the runbook of the fault of this name is: below `runbooks`, or its path in Surefoot's own repository."""
-        return f"{self.runbooks.rstrip('/') or RUNBOOKS}/{fault}.md"
 
 
 class Settings(BaseSettings):
@@ -171,11 +199,11 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True)
 
-    cluster: str = "local"
-    node: str = Field(default_factory=lambda: socket.gethostname().lower())
-    state_dir: Path = Path("~/.local/state/surefoot")
-    ring_dir: Path = Path("/dev/shm/surefoot")
-    clickhouse_url: str = ""
+    cluster: Label = "local"
+    node: Label = Field(default_factory=lambda: socket.gethostname().lower())
+    state_dir: Folder = Path("~/.local/state/surefoot")
+    ring_dir: Folder = Path("/dev/shm/surefoot")
+    clickhouse_url: StoreUrl = ""
     store: StoreSettings = StoreSettings()
     ingest: IngestSettings = IngestSettings()
     agent: AgentSettings = AgentSettings()
@@ -185,15 +213,25 @@ class Settings(BaseSettings):
     receivers: tuple[ReceiverSettings, ...] = (ReceiverSettings(kind="log"),)
     console: ConsoleSettings = ConsoleSettings()
 
-    @field_validator("state_dir", "ring_dir")
-    @classmethod
-    def _absolute(cls, path: Path) -> Path:
-        return path.expanduser().absolute()
-
     @field_validator("node")
     @classmethod
     def _folded(cls, node: str) -> str:
         return node.lower()
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        """What listens on this machine listens on ports of its own."""
+        addresses = {
+            **({} if self.store_url else {"store": (self.store.host, self.store.port)}),
+            "ingest": (self.ingest.host, self.ingest.port),
+            "agent": (self.agent.host, self.agent.port),
+            "console": (self.console.host, self.console.port),
+        }
+        for (one, (here, port)), (other, (there, same)) in combinations(addresses.items(), 2):
+            hosts = {"127.0.0.1" if host == "localhost" else host for host in (here, there)}
+            if port == same and (len(hosts) == 1 or hosts & ANYWHERE):
+                raise ValueError(f"{one}.port and {other}.port are both {port}: give each part a port of its own")
+        return self
 
     @property
     def store_url(self) -> str:
@@ -220,9 +258,10 @@ def load(path: Path | None = None) -> Settings:
     key or a value that does not fit.
     """
     named = path or (Path(os.environ[CONFIG]) if os.environ.get(CONFIG) else None)
-    given = _read(named) if named else {}
-    _read_secret_files()
-    _check_environment(os.environ)
+    given = setting_file.read(named) if named else {}
+    for key in given.keys() - Settings.model_fields.keys():
+        raise SettingsError(f"unknown setting {key}{_nearest(key, Settings.model_fields)}")
+    take(Settings.model_fields)
     try:
         return Settings(**given)
     except ValidationError as e:
@@ -253,72 +292,21 @@ def keep_loopback_direct() -> None:
         os.environ[name] = ",".join(dict.fromkeys(hosts))
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        given = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except OSError as e:
-        raise SettingsError(f"cannot read the settings file {path}: {e.strerror}") from e
-    except (yaml.YAMLError, UnicodeDecodeError) as e:
-        raise SettingsError(f"{path} is not valid YAML: {' '.join(str(e).split())}") from e
-    if not isinstance(given, dict):
-        raise SettingsError(f"{path} must hold keys and values, not a {type(given).__name__}")
-    return given
-
-
-def _read_secret_files() -> None:
-    """`SUREFOOT_X_FILE` becomes `SUREFOOT_X`, for this process and its children."""
-    for name in [n for n in os.environ if n.startswith(PREFIX) and n.endswith("_FILE")]:
-        if not _is_setting(name.removesuffix("_FILE")):
-            raise _unknown(name)
-        try:
-            os.environ[name.removesuffix("_FILE")] = Path(os.environ.pop(name)).read_text(encoding="utf-8").strip()
-        except OSError as e:
-            raise SettingsError(f"cannot read the file that {name} names: {e.strerror}") from e
-
-
-def _check_environment(environ: Mapping[str, str]) -> None:
-    """pydantic-settings overlooks variables that it does not know; a typing error must not pass in silence."""
-    for name in environ:
-        if name.startswith(PREFIX) and name not in NOT_SETTINGS and not _is_setting(name):
-            raise _unknown(name)
-
-
-def _unknown(name: str) -> SettingsError:
-    return SettingsError(f"unknown setting {name} in the environment{_nearest(name, _variables() | NOT_SETTINGS)}")
-
-
-def _is_setting(name: str) -> bool:
-    """Whether a variable belongs to a setting or a group of them; what is wrong inside a group is found with its file's keys."""
-    return name.split("__")[0].removeprefix(PREFIX).lower() in Settings.model_fields
-
-
-def _variables() -> set[str]:
-    return {variable(key) for key in all_keys()}
-
-
-def variable(key: str) -> str:
-    """The environment's name of a setting: SUREFOOT_INGEST__PORT for ingest.port."""
-    return PREFIX + key.upper().replace(".", "__")
-
-
 def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
+    key, told = ".".join(str(part) for part in first["loc"]), first["msg"].removeprefix("Value error, ")
     if first["type"] != "extra_forbidden":
-        return f"setting {key}: {first['msg'].removeprefix('Value error, ')}"
+        return f"setting {key}: {told}" if key else told
     parent, _, last = key.rpartition(".")
-    known = {k.rpartition(".")[2] for k in all_keys() if k.rpartition(".")[0] == parent}
-    return f"unknown setting {key}{_nearest(last, known)}"
+    inside = ReceiverSettings.model_fields if parent.startswith("receivers") else group(Settings.model_fields, parent)
+    return f"unknown setting {key}{_nearest(last, inside)}"
 
 
-def _nearest(word: str, known: set[str] | frozenset[str]) -> str:
-    found = get_close_matches(word, known, 1, 0.4)
+def _nearest(word: str, known: Collection[str]) -> str:
+    found = get_close_matches(word, known, 1)
     return f"; did you mean {found[0]}?" if found else f"; known are {', '.join(sorted(known))}"
 
 
 def all_keys() -> Iterator[str]:
     """Every setting's dotted name, groups first."""
-    for name, info in Settings.model_fields.items():
-        yield name
-        if isinstance(info.annotation, type) and issubclass(info.annotation, Part):
-            yield from (f"{name}.{inner}" for inner in info.annotation.model_fields)
+    return keys(Settings.model_fields)

@@ -3,6 +3,8 @@
 import logging
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -11,14 +13,17 @@ import structlog
 from pipeline.errors import SurefootError
 from pipeline.settings import Settings, forget, keep_loopback_direct, load, pass_on
 from surefoot import __version__, parent
+from surefoot.commands.change import change
+from surefoot.commands.hold import actions, maintenance, silence
+from surefoot.commands.report import report
+from surefoot.options import Folder, RunId, Seconds
+from surefoot.signals import ENDING, Interrupted, Signals
 
 CHATTY = {  # what these log below this level we report ourselves, once
     "apscheduler.scheduler": logging.ERROR,
     "clickhouse_connect": logging.CRITICAL,
     "urllib3": logging.ERROR,
 }
-FOLDER = click.Path(path_type=Path, file_okay=False)
-
 
 EXTRAS = {  # the extra that brings a module which a command may miss
     **dict.fromkeys(("clickhouse_connect", "apscheduler", "pyarrow", "starlette", "uvicorn"), "server"),
@@ -30,22 +35,29 @@ EXTRAS = {  # the extra that brings a module which a command may miss
 
 
 class _Commands(click.Group):
-    """Turns every error that Surefoot reports into one line and exit code 2."""
+    """Turns every error that Surefoot reports, and the system's about a file, into one line and exit code 2."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            ctx.exit(128 + signal.SIGINT)
+        except Interrupted as e:
+            for number in ENDING:  # all is done: one more must not change the exit code
+                signal.signal(number, signal.SIG_IGN)
+            ctx.exit(e.code)
         except ModuleNotFoundError as e:
             missing = (e.name or "").split(".")[0]
             if missing not in EXTRAS:
                 raise
             extra = EXTRAS[missing]
-            click.echo(f"surefoot: this command needs more than the base install: pip install 'surefoot[{extra}]'", err=True)
+            click.echo(f"surefoot: this command needs more than the base install: in Surefoot's clone, pip install '.[{extra}]'", err=True)
             ctx.exit(2)
         except SurefootError as e:
             click.echo(f"surefoot: {e}", err=True)
+            ctx.exit(2)
+        except OSError as e:
+            if e.filename is None:
+                raise
+            click.echo(f"surefoot: cannot use {e.filename}: {e.strerror}", err=True)
             ctx.exit(2)
 
 
@@ -67,9 +79,9 @@ def cli(ctx: click.Context, config: Path | None, log_level: str, parent_pid: int
         parent.die_with(parent_pid)
     _log_to_stderr(log_level)
     keep_loopback_direct()
+    ctx.obj = load(config)
     if config:
         pass_on(config)
-    ctx.obj = load()
 
 
 def _log_to_stderr(level: str) -> None:
@@ -183,12 +195,8 @@ def agent(settings: Settings, once: bool) -> None:
 
 
 @cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option("--run-id", help="Name of the training effort; the same name continues it. Default: command and time.")
-@click.option(
-    "--checkpoints",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of checkpoints; a restart resumes from the newest complete one.",
-)
+@click.option("--run-id", type=RunId(), help="Name of the training effort; the same name continues it. Default: command and time.")
+@click.option("--checkpoints", type=Folder(), help="Folder of checkpoints; a restart resumes from the newest complete one.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_obj
 def run(settings: Settings, run_id: str | None, checkpoints: Path | None, command: tuple[str, ...]) -> None:
@@ -208,9 +216,8 @@ def run(settings: Settings, run_id: str | None, checkpoints: Path | None, comman
 @click.option(
     "--where",
     type=click.Choice(["outside", "inside"]),
-    default="outside",
-    show_default=True,
-    help="hang: stop it outside or inside a collective.",
+    show_default="outside",
+    help="hang only: stop it outside or inside a collective.",
 )
 @click.option(
     "--mode", type=click.Choice(["auto", "approve"]), default="auto", show_default=True, help="Whether the restart waits for a person."
@@ -219,25 +226,36 @@ def run(settings: Settings, run_id: str | None, checkpoints: Path | None, comman
 @click.option(
     "--also-kill", type=click.Choice(["ingest", "store", "jobs"]), help="SIGKILL this part of Surefoot right after the fault, too."
 )
-@click.option("--keep", type=FOLDER, help="Keep state, logs and losses in this new folder.")
-@click.option("--timeout", type=click.FloatRange(20, 3600), default=120.0, show_default=True, help="Give up after this many seconds.")
+@click.option("--keep", type=Folder(), help="Keep state, logs and losses in this new folder.")
+@click.option(
+    "--timeout",
+    type=Seconds(20, 3600),
+    default=120.0,
+    show_default=True,
+    help="Give up, and stop the training, where the fault is not mended in this many seconds.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Last, print the result as one JSON object on one line.")
 @click.pass_obj
-def drill(_: Settings, /, as_json: bool, **plan: object) -> None:
+def drill(_: Settings, /, kind: str, where: str | None, as_json: bool, **plan: object) -> None:
     """Hurt a real training run for real and measure what Surefoot does about it.
 
     Starts a stack of its own on free ports, a two-rank PyTorch training on it, injects the fault, and waits for
     detection, page, location, restart and resolution. Exit code 0: all of it was right; 1: something was not.
+    Ctrl-C stops it all and leaves nothing running.
 
     \b
     Example:  surefoot drill hang --where inside --json
     """
-    from surefoot.drill.plan import Plan
-    from surefoot.drill.report import as_json_line, as_text
-    from surefoot.drill.run import drill as carry_out
+    if where and kind != "hang":
+        raise click.UsageError(f"--where is for hang only: a {kind} takes the rank wherever it is")
+    with _interruptible() as signals:
+        from surefoot.drill.plan import Plan
+        from surefoot.drill.report import as_json_line, as_text
+        from surefoot.drill.run import drill as carry_out
 
-    forget()  # what is set for the cluster is not for a drill: it neither stores nor pages there
-    result = carry_out(Plan(**plan), say=click.echo)  # type: ignore[arg-type]  # click has checked the types
+        forget()  # what is set for the cluster is not for a drill: it neither stores nor pages there
+        wanted = Plan(kind, where=where or "outside", **plan)  # type: ignore[arg-type]  # click has checked the types
+        result = carry_out(wanted, say=click.echo, pause=signals.pause)
     click.echo(as_text(result))
     if as_json:
         click.echo(as_json_line(result))
@@ -247,15 +265,36 @@ def drill(_: Settings, /, as_json: bool, **plan: object) -> None:
 @cli.command()
 @click.pass_obj
 def demo(settings: Settings) -> None:
-    """Run everything, train for real, break it twice, and stay up for a look around.
+    """Run everything, train for real, break it twice, and stay up for a look around, until Ctrl-C.
 
     \b
     Example:  surefoot demo
     """
-    from surefoot.drill.demo import demo as show
+    with _interruptible() as signals:
+        from surefoot.drill.demo import demo as show
 
-    forget()
-    sys.exit(show(settings, say=click.echo))
+        forget()
+        show(settings, say=click.echo, pause=signals.pause)
+
+
+@contextmanager
+def _interruptible() -> Iterator[Signals]:
+    """Whatever else comes of the block: a signal that ends us while it runs decides the exit code."""
+
+    def stopping() -> None:
+        with suppress(OSError):  # the terminal may be gone
+            click.echo("stopping")
+
+    with Signals(stopping) as signals:
+        try:
+            yield signals
+        finally:
+            if signals.number:
+                raise Interrupted(signals.number)
+
+
+for command in (change, report, silence, maintenance, actions):
+    cli.add_command(command)
 
 
 @cli.command()

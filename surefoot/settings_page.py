@@ -3,9 +3,11 @@
 import sys
 from typing import Any
 
+from annotated_types import Ge, Gt, Le
 from pydantic_core import PydanticUndefined
 
-from pipeline.settings import Part, Settings, variable
+from pipeline.setting_environment import variable
+from pipeline.settings import Part, Settings
 
 HEAD = """# Settings
 
@@ -31,11 +33,18 @@ def _part(name: str, part: Any) -> str:
 
 
 def _table(rows: list[str]) -> list[str]:
-    return ["| key | default | environment |", "|---|---|---|", *rows]
+    return ["| key | default | range | environment |", "|---|---|---|---|", *rows]
 
 
 def _row(name: str, key: str, info: Any) -> str:
-    return f"| `{name}` | {_default(info)} | `{variable(key)}` |"
+    return f"| `{name}` | {_default(info)} | {_range(info)} | `{variable(key)}` |"
+
+
+def _range(info: Any) -> str:
+    """The bounds of a number, "" for what is none."""
+    lower = [f"above {m.gt:g}," if isinstance(m, Gt) else f"{m.ge:.16g}" for m in info.metadata if isinstance(m, Gt | Ge)]
+    upper = [f"{m.le:.16g}" for m in info.metadata if isinstance(m, Le)]
+    return " to ".join(lower + upper)
 
 
 def _default(info: Any) -> str:

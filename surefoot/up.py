@@ -3,23 +3,21 @@
 import fcntl
 import json
 import os
-import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import requests
 import structlog
 
 from pipeline.errors import SettingsError, SurefootError
 from pipeline.settings import Settings
 from surefoot.part_logs import cut, last_line, log_path
+from surefoot.parts import Part, check_addresses, parts, server
+from surefoot.signals import Signals
 
 READY_SECONDS = 90.0
 STOP_SECONDS = 10.0
@@ -30,28 +28,6 @@ REFUSED = 2  # the exit code of a command that said in one line why it cannot go
 NICE = 10  # on a machine that also trains, the training comes first
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A process of the stack. `health` is a URL that answers 200 once it works ("": working once it runs)."""
-
-    name: str
-    health: str
-    address: tuple[str, int] | None
-
-
-def parts(settings: Settings) -> tuple[Part, ...]:
-    """The parts in starting order; the store only where it is embedded."""
-    store, ingest, console, agent = settings.store, settings.ingest, settings.console, settings.agent
-    embedded = (Part("store", f"http://{store.host}:{store.port}/ping", (store.host, store.port)),)
-    return (
-        *(() if settings.store_url else embedded),
-        Part("ingest", f"http://{ingest.host}:{ingest.port}/healthz", (ingest.host, ingest.port)),
-        Part("jobs", "", None),
-        Part("agent", f"http://{agent.host}:{agent.port}/healthz", (agent.host, agent.port)),
-        Part("console", f"http://{console.host}:{console.port}/_stcore/health", (console.host, console.port)),
-    )
 
 
 @dataclass(slots=True)
@@ -71,13 +47,23 @@ class Stack:
     """The supervisor's state. `status` is the file that tells others the parts' pids."""
 
     settings: Settings
+    away: Part | None = None  # the server that the parts use, until it is heard
+    began: float = field(default_factory=time.monotonic)
     children: list[Child] = field(default_factory=list)
+    waiting: list[Part] = field(default_factory=list)  # for their health
+    warned: bool = False
     ready: bool = False
     cut_due: float = 0.0
 
     @property
     def status(self) -> Path:
         return self.settings.state_dir / "up.json"
+
+    def add(self, part: Part) -> None:
+        """Start a part of the stack."""
+        self.children.append(Child(part, self.spawn(part), time.monotonic()))
+        self.waiting.append(part)
+        log.info("starting", part=part.name)
 
     def spawn(self, part: Part) -> subprocess.Popen[bytes]:
         """Start `part`, its output appended to its log file.
@@ -115,6 +101,26 @@ class Stack:
                 log.info("part restarted", part=child.part.name, pid=child.process.pid)
                 self.write_status()
 
+    def greet(self, now: float) -> None:
+        """Say once that everything works: all parts, and the server they use. A server that does not answer is waited for, and told.
+
+        Raises SurefootError where a part of ours takes too long.
+        """
+        self.waiting = [part for part in self.waiting if not part.healthy]
+        if self.waiting:
+            if now - self.began > READY_SECONDS:
+                names = ", ".join(part.name for part in self.waiting)
+                raise SurefootError(f"{names} did not become ready in {READY_SECONDS:.0f} s: see {self.settings.state_dir / 'logs'}")
+            return
+        if self.away and not self.away.healthy:
+            if not self.warned:
+                log.warning("the store does not answer; the parts wait for it", store=self.away.name)
+            self.warned = True
+            return
+        self.ready = True
+        self.write_status()
+        log.info("ready", console=self.settings.console.link, seconds=round(now - self.began, 1))
+
     def cut_logs(self, now: float) -> None:
         """Once a minute: logs that have grown too long are cut."""
         if now < self.cut_due:
@@ -142,75 +148,42 @@ class Stack:
 
 
 def serve(settings: Settings) -> int:
-    """Run the stack until SIGTERM or SIGINT; returns the exit code.
+    """Run the stack until SIGTERM, SIGINT or SIGHUP; returns the exit code.
 
-    Raises SettingsError where a port is taken or another `surefoot up` owns the state folder.
+    Raises SettingsError where an address cannot be had or another `surefoot up` owns the state folder.
     """
-    stopping = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
-    with _own(settings.state_dir):
-        _check_ports(settings)
+    with Signals() as signals, _own(settings.state_dir):
+        check_addresses(settings)
         os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
-        stack = Stack(settings)
+        stack = Stack(settings, away=server(settings))
         try:
-            return _supervise(stack, stopping)
+            return _supervise(stack, signals)
         finally:
             stack.stop()
 
 
-def _supervise(stack: Stack, stopping: threading.Event) -> int:
-    began = time.monotonic()
-    waiting: list[Part] = []
+def _supervise(stack: Stack, signals: Signals) -> int:
     for part in parts(stack.settings):
-        stack.children.append(Child(part, stack.spawn(part), time.monotonic()))
-        waiting.append(part)
-        log.info("starting", part=part.name)
+        if signals.number:
+            return 0
+        stack.add(part)
         if part.name == "store":  # the others ask it at once: give it the processor first
-            _await_health(stack, part, stopping)
+            _await_health(stack, part, signals)
     stack.write_status()
-    while not stopping.is_set():
-        stack.look_after(time.monotonic())
-        stack.cut_logs(time.monotonic())
-        waiting = [p for p in waiting if not _healthy(p)]
-        if not waiting and not stack.ready:
-            stack.ready = True
-            stack.write_status()
-            log.info("ready", console=stack.settings.console.link, seconds=round(time.monotonic() - began, 1))
-        if waiting and time.monotonic() - began > READY_SECONDS:
-            names = ", ".join(p.name for p in waiting)
-            raise SurefootError(f"{names} did not become ready in {READY_SECONDS:.0f} s: see {stack.settings.state_dir / 'logs'}")
-        stopping.wait(POLL_SECONDS if stack.ready else 0.2)
+    while not signals.number:
+        now = time.monotonic()
+        stack.look_after(now)
+        stack.cut_logs(now)
+        if not stack.ready:
+            stack.greet(now)
+        signals.wait(POLL_SECONDS if stack.ready else 0.2)
     return 0
 
 
-def _await_health(stack: Stack, part: Part, stopping: threading.Event) -> None:
+def _await_health(stack: Stack, part: Part, signals: Signals) -> None:
     deadline = time.monotonic() + READY_SECONDS
-    while not _healthy(part) and not stopping.is_set() and time.monotonic() < deadline:
+    while not part.healthy and not signals.wait(POLL_SECONDS) and time.monotonic() < deadline:
         stack.look_after(time.monotonic())
-        stopping.wait(POLL_SECONDS)
-
-
-def _healthy(part: Part) -> bool:
-    if not part.health:
-        return True
-    try:
-        return requests.get(part.health, timeout=1).ok
-    except requests.RequestException:
-        return False
-
-
-def _check_ports(settings: Settings) -> None:
-    for part in parts(settings):
-        if part.address is None:
-            continue
-        with socket.socket() as s:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                s.bind(part.address)
-            except OSError as e:
-                host, port = part.address
-                raise SettingsError(f"{part.name} cannot use {host}:{port} ({e.strerror}): set {part.name}.port in the settings") from e
 
 
 @contextmanager

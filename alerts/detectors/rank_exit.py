@@ -114,7 +114,7 @@ def _make(
         rank=first.rank if first else None,
         onset=onset,
         confidence=confidence,
-        reason=f"{reason}, before the first step" if early else reason,
+        reason=f"{reason}, before any step was seen" if early else reason,
         evidence={
             "exits": [{"rank": e.rank, "node": e.node, "code": e.code, "at": e.at.isoformat(), "error": e.error} for e in failures[:16]],
             "attempt": {"state": attempt.state, "exit_code": attempt.exit_code, "reason": attempt.reason},

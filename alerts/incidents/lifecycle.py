@@ -30,7 +30,7 @@ TRANSITIONS: dict[State, frozenset[State]] = {
     State.RESOLVED: frozenset({State.RESOLVED}),
 }
 ONCE = ("onset", "detected_at", "located_at", "acted_at", "recovered_at", "caught_up_at", "resolved_at", "acknowledged_by")
-"""What is set once and then stands."""
+"""What is set once and then stands; only an acknowledgement is taken back, where the incident turns out to be about something worse."""
 FIXED = ("incident", "run", "attempt")
 AFTER_RESOLVED = frozenset({"caught_up_at", "acknowledged_by"})
 
@@ -62,7 +62,8 @@ def move(
         before = getattr(last, name)
         if value == before:
             continue
-        if name in FIXED or (name in ONCE and before):
+        forgotten = name == "acknowledged_by" and value == "" and "fault" in changes
+        if name in FIXED or (name in ONCE and before and not forgotten):
             raise IllegalTransition(f"incident {last.incident}: {name} stands at {before} and cannot become {value}")
         if last.new_state == State.RESOLVED and name not in AFTER_RESOLVED:
             raise IllegalTransition(f"incident {last.incident} is resolved: {name} cannot change any more")

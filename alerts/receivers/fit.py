@@ -26,7 +26,10 @@ def encode(body: Mapping[str, Any]) -> bytes:
 
 
 def details_that_fit(details: Mapping[str, str], room: int) -> dict[str, str]:
-    """`details` in at most `room` bytes of JSON: whole, else each value cut, else only a note that says so."""
+    """`details` in at most `room` bytes of JSON: whole, else each value cut, else as many of the first as fit, and a note that says so.
+
+    Text is cut before it is encoded, so never within a character or an escape.
+    """
     whole = dict(details)
     size = len(encode(whole))
     if size <= room:
@@ -34,4 +37,12 @@ def details_that_fit(details: Mapping[str, str], room: int) -> dict[str, str]:
     shorter = {cut(k, DETAIL_CHARACTERS): cut(v, DETAIL_CHARACTERS) for k, v in whole.items()}
     if len(encode(shorter)) <= room:
         return shorter
-    return {"note": f"details left out: {size} bytes, and only {room} fit"}
+    note = {"note": f"details left out: {size} bytes, and only {room} fit"}
+    first: dict[str, str] = {}
+    left = room - len(encode(note))
+    for key, value in shorter.items():
+        left -= len(encode({key: value}))  # its braces make up for the comma
+        if left < 0:
+            break
+        first[key] = value
+    return first | note

@@ -16,6 +16,7 @@ def render(page: Page) -> dict[str, Any]:
     """The fields of the line."""
     words = {"source": page.source, "component": page.component, "group": page.group, "class": page.cls}
     links = {"link": page.links[0][1]} if page.links else {}
+    links |= {"runbook": page.details.get("runbook", "")}
     return {
         "page": page.event,
         "dedup_key": page.dedup_key,

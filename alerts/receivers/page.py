@@ -14,9 +14,10 @@ TRIGGER, ACKNOWLEDGE, RESOLVE = get_args(PageEvent)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """One page. `dedup_key` is the incident's id: all pages of an incident carry it, and no measured value is in it.
+    """One page. `dedup_key` is the alert's, made of the incident's id: all its pages carry it, and no measured value is in it.
 
     `at` is aware. `links` are (text, address). Text may be of any length: a receiver cuts it to its own limits.
+    Details have the most important first.
     Raises ValueError where there is no dedup key, the event is unknown, or `at` is naive.
     """
 

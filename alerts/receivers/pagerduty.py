@@ -1,7 +1,8 @@
 """PagerDuty, Events API v2: https://developer.pagerduty.com/docs/events-api-v2/overview/
 
 trigger opens an alert or adds to the open one of the same dedup key; acknowledge and resolve of a key
-without an open alert are dropped by PagerDuty in silence. 202 is taken, 400 never retried, 429, 5xx and
+without an open alert are dropped by PagerDuty in silence. They need no payload, and have one here as Alertmanager's
+have: who did what, how long it took and what it cost stand in the alert's log. 202 is taken, 400 never retried, 429, 5xx and
 network errors are. The official client is not used: it sleeps on 429 without limit in the calling thread
 and stamps times that are not valid ISO 8601.
 """
@@ -11,7 +12,7 @@ from typing import Any
 
 from alerts.receivers.fit import cut, details_that_fit, encode, short_key
 from alerts.receivers.http import post
-from alerts.receivers.page import TRIGGER, Page
+from alerts.receivers.page import Page
 from pipeline.catalog.layers import Severity
 from pipeline.clock import utcnow
 from pipeline.settings import ReceiverSettings
@@ -27,8 +28,6 @@ LINKS = 20
 def render(page: Page, routing_key: str) -> bytes:
     """The request body for `page`, within PagerDuty's limits."""
     body: dict[str, Any] = {"routing_key": routing_key, "event_action": page.event, "dedup_key": short_key(page.dedup_key, KEY_BYTES)}
-    if page.event != TRIGGER:
-        return encode(body)
     links = [{"href": href, "text": cut(text, TEXT_CHARACTERS)} for text, href in page.links[:LINKS] if len(href) <= 2048]
     if links:
         body |= {"client": "Surefoot", "client_url": links[0]["href"], "links": links}

@@ -15,6 +15,8 @@ from pipeline.records import ActionTransition, IncidentTransition
 PENDING = frozenset({"proposed", "waiting"})
 UNDER_WAY = frozenset({"issued", "accepted"})
 FAILED = frozenset({"failed", "expired"})
+REFUSED = "no action: "  # how the reason of an incident begins about which nothing is done
+WITHDRAWN_BY = "pause"  # the actor who takes back, for a pause or a maintenance window, what no launcher has accepted yet
 FIRST_STATE = {ActionMode.DRY_RUN: "dry_run", ActionMode.APPROVE: "waiting", ActionMode.AUTO: "issued"}
 
 
@@ -90,6 +92,20 @@ def stale(action: ActionTransition, incident: IncidentTransition | None, run: Ru
     if action.incident and (incident is None or incident.new_state == State.RESOLVED):
         return "the incident is resolved"
     return None
+
+
+def withdraw(action: ActionTransition, reason: str, now: datetime) -> ActionTransition | None:
+    """An action under way, now that nothing may be done: taken back, or where a launcher has it already, said once that it goes on."""
+    if action.new_state == "issued":
+        return follow(action, "cancelled", f"withdrawn: {reason}", now, actor=WITHDRAWN_BY)
+    if action.new_state == "accepted" and action.actor != WITHDRAWN_BY:
+        return follow(action, "accepted", f"goes on, since the launcher had taken it up: {reason}", now, actor=WITHDRAWN_BY)
+    return None
+
+
+def withdrawn(action: ActionTransition) -> bool:
+    """Whether an action was taken back, so that it may be proposed again."""
+    return action.new_state == "cancelled" and action.actor == WITHDRAWN_BY
 
 
 def expire(action: ActionTransition, now: datetime) -> ActionTransition | None:

@@ -91,7 +91,7 @@ def _spent(case: Case, now: datetime) -> str | None:
     same = [r for r in recent if _same_failure(r, case)]
     if len(same) >= limits.max_restarts_per_signature:
         where = f"rank {case.rank} on {case.node}" if case.rank is not None else case.node or "this run"
-        return f"{case.fault.name} came back {len(same)} times in {hours:g} h at {where} or at the same step"
+        return f"same failure {len(same) + 1} times in {hours:g} h: {case.fault.name} at {where} or at the same step"
     return None
 
 

@@ -9,8 +9,21 @@ from alerts.ids import mint
 from alerts.incidents.correlate import first_finding, rerooted
 from alerts.incidents.lifecycle import State, move
 from alerts.recovery.actuators import launcher
-from alerts.recovery.envelope import FAILED, PENDING, UNDER_WAY, expire, propose, renew, settled_by_rows, stale
+from alerts.recovery.envelope import (
+    FAILED,
+    PENDING,
+    REFUSED,
+    UNDER_WAY,
+    expire,
+    propose,
+    renew,
+    settled_by_rows,
+    stale,
+    withdraw,
+    withdrawn,
+)
 from alerts.recovery.policy import Case, Proposal, Refusal, Restart, decide
+from alerts.silences import withheld
 from alerts.snapshot import AttemptLook, RunLook, Snapshot
 from alerts.transitions import follow
 from pipeline.catalog.faults import BY_NAME as FAULTS
@@ -35,12 +48,12 @@ class Recovery:
     def take_over(self, now: datetime) -> None:
         """Stand by the issued actions of an earlier leader: launchers refuse its older term."""
         for action in self.book.open_actions():
-            if action.new_state == "issued" and action.term < self.term:
+            if action.new_state == "issued" and action.term < self.term and not self.withheld(action, now):
                 self.book.write(renew(action, self.term, now))
 
     def follow_up(self, snapshot: Snapshot, now: datetime) -> None:
         """Bring the open actions up to date: answers, effects seen, deadlines, reasons that are gone."""
-        for action in self.book.open_actions():
+        for action in [*self.book.open_actions(), *filter(withdrawn, self.book.actions.values())]:
             run = snapshot.run(action.run)
             last = action
             for step in launcher.answered(action, snapshot.answers):
@@ -54,6 +67,18 @@ class Recovery:
                 step_or_none = None
             if step_or_none:
                 self.book.write(step_or_none)
+
+    def withheld(self, action: ActionTransition, now: datetime) -> str | None:
+        """Why nothing may be done that `action` does; None where it may."""
+        held = withheld(self.book.holds.values(), now, self.book.incidents.get(action.incident), {action.node})
+        return held.reason if held else None
+
+    def withdraw(self, now: datetime) -> None:
+        """Take back what is under way and may not be done any more."""
+        for action in self.book.open_actions():
+            reason = self.withheld(action, now)
+            if reason and (step := withdraw(action, reason, now)):
+                self.book.write(step)
 
     def stale(self, action: ActionTransition, run: RunLook | None) -> str | None:
         """Why an action's reasons no longer hold, by what the book and the snapshot say now; None while they do."""
@@ -71,6 +96,9 @@ class Recovery:
         finding = self._failing(incident, run.current)
         if finding is None or self._busy(incident, run.current):
             return
+        if held := withheld(self.book.holds.values(), now, incident, {run.node}):
+            self._refuse(incident, Refusal(held.reason), now)
+            return
         decided = decide(self._case(incident, finding, run, run.current, now), now)
         if isinstance(decided, Proposal):
             decided = self._propose(decided, incident, run, now)
@@ -83,7 +111,8 @@ class Recovery:
 
     def _busy(self, incident: IncidentTransition, current: AttemptLook) -> bool:
         """An action on this attempt stands already, or a person said no to it."""
-        states = {a.new_state for a in self.book.actions_of(incident.incident) if a.attempt == current.attempt}
+        mine = (a for a in self.book.actions_of(incident.incident) if a.attempt == current.attempt)
+        states = {a.new_state for a in mine if not withdrawn(a)}
         return bool(states - FAILED)
 
     def _case(self, incident: IncidentTransition, finding: FindingTransition, run: RunLook, current: AttemptLook, now: datetime) -> Case:
@@ -122,7 +151,10 @@ class Recovery:
         return proposal
 
     def _reroot(self, incident: IncidentTransition, fault: Fault, reason: str, now: datetime) -> IncidentTransition:
-        """The incident is now about something worse than what it began with: a finding says so, its first ones stay."""
+        """The incident is now about something worse than what it began with: a finding says so, its first ones stay.
+
+        Who acknowledged it knew of a failure that is being mended, not of this: somebody has to acknowledge it again.
+        """
         if incident.fault == fault.name:
             return incident
         verdict = Verdict(
@@ -137,14 +169,14 @@ class Recovery:
             rank=incident.rank,
         )
         self.book.write(first_finding(verdict, mint("finding", verdict.key), incident.incident, now, "{}"))
-        changes = rerooted(incident, fault, incident.node, incident.rank, incident.confidence)
+        changes = rerooted(incident, fault, incident.node, incident.rank, incident.confidence) | {"acknowledged_by": ""}
         worse = move(incident, State.OPEN, reason, now, **changes)
         self.book.write(worse)
         return worse
 
     def _refuse(self, incident: IncidentTransition, refusal: Refusal, now: datetime) -> None:
         last = self.book.incidents[incident.incident]
-        said = f"no action: {refusal.reason}"
+        said = REFUSED + refusal.reason
         if self._said.get(incident.incident) != said and last.reason != said:
             self.book.write(move(last, State.OPEN, said, now))
         self._said[incident.incident] = said

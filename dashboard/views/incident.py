@@ -6,9 +6,10 @@ from typing import Literal
 
 import streamlit as st
 
-from dashboard import ask, palette, parts, timeline, words
+from dashboard import ask, palette, parts, runs, timeline, words
 from dashboard.markup import Html, div, el, join, link, show, span
 from dashboard.read import REFRESH, Sheet
+from dashboard.views import changes
 from pipeline.catalog import faults
 from pipeline.queries.captures import captures
 from pipeline.queries.incident_actions import incident_actions
@@ -18,6 +19,8 @@ from pipeline.queries.incident_history import incident_history
 from pipeline.queries.incident_pages import incident_pages
 from pipeline.queries.incident_states import incident_states
 from pipeline.queries.requests_about import requests_about
+from pipeline.queries.run_spending import run_spending
+from pipeline.queries.run_states import RunState
 from pipeline.records import ActionTransition, Event, FindingTransition, IncidentTransition, Request
 
 _TO_DECIDE = ("proposed", "waiting")
@@ -26,10 +29,13 @@ _TO_DECIDE = ("proposed", "waiting")
 def page() -> None:
     """Draw the incident that the address names, or the list of incidents."""
     incident = st.query_params.get("incident", "")
-    if incident:
-        _incident(incident)
-    else:
+    if not incident:
+        parts.tab("Incidents")
         _list()
+        return
+    history = Sheet().rows(incident_history, incident)
+    parts.tab(history[-1].title if history else "Incident")
+    _incident(incident)
 
 
 @st.fragment(run_every=REFRESH)
@@ -61,40 +67,58 @@ def _incident(incident: str) -> None:
     if not history:
         parts.trouble(sheet)
         if not sheet.blank:
-            show(
-                parts.empty(
-                    f"No incident is called {incident}.",
-                    "The address may not be complete. An incident appears here within a second of its opening.",
-                )
-            )
-            show(div("sf-quiet", link("incident", "All incidents"), " · ", link("now", "Now")))
+            show(parts.missing("incident", incident))
         return
-    last = history[-1]
     findings = sheet.rows(incident_findings, incident)
+    last = timeline.placed(history[-1], findings)
+    run = runs.find(sheet, last.run) if last.run else None
     actions = sheet.rows(incident_actions, incident)
     pages = sheet.rows(incident_pages, incident)
     taken = sheet.rows(captures, last.run, last.attempt) if last.run else []
     asked = sheet.rows(requests_about, sorted({incident, *(a.action for a in actions)}))
     cost = sheet.rows(incident_cost, incident)
     parts.trouble(sheet)
-    _head(sheet, last, history[0].at, asked)
-    show(timeline.miles(last))
+    _head(sheet, last, history[0].at, asked, closes=run is not None and run.state == "failed")
+    show(timeline.miles(last, given_up=_given_up(last, run)))
+    changes.of_incident(sheet, last)
     with st.container(key="incident_columns"):
         left, right = st.columns([3, 2], gap="medium")
     with left:
         start = last.onset or last.detected_at or history[0].at
-        told = [*timeline.of_findings(findings), *timeline.of_incident(history), *timeline.of_actions(actions)]
+        told = [
+            *timeline.of_onset(last),
+            *timeline.of_findings(findings),
+            *timeline.of_incident(history, last),
+            *timeline.of_actions(actions),
+        ]
         told += [*timeline.of_pages(pages), *timeline.of_captures(taken), *timeline.of_requests(asked)]
         show(parts.title("Timeline", "UTC, and since the fault began"), parts.gap(), timeline.moments(told, start))
         _captures(taken)
     with right:
-        _actions(sheet, actions, asked)
+        _actions(sheet, actions, asked, _nothing_done(last, run))
         _why(findings)
-        _cost(cost, last)
+        _cost(sheet, cost, last)
         show(parts.foot(sheet))
 
 
-def _head(sheet: Sheet, i: IncidentTransition, opened_at: datetime, asked: Sequence[Request]) -> None:
+def _given_up(i: IncidentTransition, run: RunState | None) -> bool:
+    """Whether the run ended, and not in good order, while the incident went on: it recovers no more."""
+    return run is not None and run.state in ("failed", "stopped") and (i.resolved_at is None or i.resolved_at >= run.changed_at)
+
+
+def _nothing_done(i: IncidentTransition, run: RunState | None) -> str:
+    """What to say of an incident without an action."""
+    if i.new_state == "resolved":
+        return "Nothing was done about it."
+    if runs.is_over(run):
+        return "The run is over: nothing is done about it any more."
+    fault = faults.BY_NAME.get(i.fault)
+    if fault and fault.first_action is None:
+        return "Surefoot has no action for this fault: somebody has to look."
+    return "Nothing is done about it yet. Where an action is due, it appears here within a second."
+
+
+def _head(sheet: Sheet, i: IncidentTransition, opened_at: datetime, asked: Sequence[Request], *, closes: bool) -> None:
     mark = palette.severity(i.severity)
     badges = div(
         "sf-head-line",
@@ -119,7 +143,14 @@ def _head(sheet: Sheet, i: IncidentTransition, opened_at: datetime, asked: Seque
         show(div("sf-quiet", f"✓ Acknowledged by {i.acknowledged_by}."))
     elif i.new_state != "resolved":
         given = ask.prepare(ask.ACKNOWLEDGE, i.incident, opened_at, asked, sheet.now)
-        _choice([(given, "Acknowledge", "I am on it: tells the others that somebody looks", "secondary")], sheet)
+        label, meaning = _CLOSE if closes else _LOOK
+        _choice([(given, label, meaning, "secondary")], sheet)
+        if closes:
+            show(div("sf-quiet sf-small", f"The run failed and is over, so nothing is left to recover. {meaning}."))
+
+
+_LOOK = ("Acknowledge", "I am on it: tells the others that somebody looks")
+_CLOSE = ("Acknowledge and close", "Acknowledging says that somebody knows, and resolves the incident")
 
 
 Look = Literal["primary", "secondary"]
@@ -127,25 +158,25 @@ Look = Literal["primary", "secondary"]
 
 def _choice(offered: Sequence[tuple[ask.Ask, str, str, Look]], sheet: Sheet) -> None:
     """Buttons (what is asked, label, meaning, look) of which one is pressed, or what has become of pressing one."""
-    slot = st.empty()
     asked = next((given for given, *_ in offered if given.asked_at), None)
-    if asked is None:
-        with slot.container(horizontal=True):
+    if asked:
+        show(div("sf-quiet", f"↻ Asked to {asked.kind} at {words.clock(asked.asked_at, sheet.now)}, waiting for the leader."))
+    else:
+        with st.container(horizontal=True):
             clicks = [
                 st.button(label, key=f"{given.kind}-{given.intent}", help=meaning, type=look) for given, label, meaning, look in offered
             ]
-        pressed = [given for (given, *_), click in zip(offered, clicks, strict=True) if click]
-        asked = ask.press(pressed[0]) if pressed else None
-    if asked and asked.asked_at:
-        slot.html(div("sf-quiet", f"↻ Asked to {asked.kind} at {words.clock(asked.asked_at, sheet.now)}, waiting for the leader."))
+        pressed = next((given for (given, *_), click in zip(offered, clicks, strict=True) if click), None)
+        if pressed and ask.press(pressed).asked_at:
+            st.rerun()  # drawing into a placeholder instead would empty it at each refresh, and the buttons could be gone under a click
     for problem in filter(None, (ask.trouble(given) for given, *_ in offered)):
         show(div("sf-banner", f"It could not be asked: {problem}. Press again; it is asked once."))
 
 
-def _actions(sheet: Sheet, history: Sequence[ActionTransition], asked: Sequence[Request]) -> None:
+def _actions(sheet: Sheet, history: Sequence[ActionTransition], asked: Sequence[Request], nothing: str) -> None:
     show(parts.title("Actions"))
     if not history:
-        show(div("sf-box sf-quiet", "Nothing is done about it yet. Where an action is due, it appears here within a second."))
+        show(div("sf-box sf-quiet", nothing))
     first = {t.action: t for t in reversed(history)}
     for a in reversed(list({t.action: t for t in history}.values())):
         with st.container(key=f"action_{a.action}"):
@@ -186,7 +217,7 @@ def _finding(f: FindingTransition, opened: FindingTransition) -> Html:
         "sf-head-line",
         el("b", f.detector),
         parts.badge(f.new_state, palette.state(f.new_state)),
-        span("sf-quiet sf-small", f"confidence {f.confidence:.0%}"),
+        span("sf-quiet sf-small", f"confidence {words.whole_percent(f.confidence)}"),
     )
     cleared = div("sf-quiet sf-small", f"{f.new_state}: {f.reason}") if f.new_state != "open" and f.reason else None
     return div(
@@ -198,15 +229,23 @@ def _finding(f: FindingTransition, opened: FindingTransition) -> Html:
     )
 
 
-def _cost(cost: Sequence[Spent], i: IncidentTransition) -> None:
+def _cost(sheet: Sheet, cost: Sequence[Spent], i: IncidentTransition) -> None:
     spent = {c.category: c.gpu_seconds for c in cost}
     show(parts.title("What it cost"))
     if not spent:
-        later = "The ledger has not reached it yet; it follows by about a minute." if i.run else "No run was hit."
-        show(div("sf-box sf-quiet", later))
+        show(div("sf-box sf-quiet", _no_cost(sheet, i)))
         return
     sentence = parts.loss_sentence(spent)
     show(div("sf-box", div("", el("b", f"{sentence[:1].upper()}{sentence[1:]}.")), parts.gap(), parts.bar(spent)))
+
+
+def _no_cost(sheet: Sheet, i: IncidentTransition) -> str:
+    if not i.run:
+        return "No run was hit."
+    reached = max((s.until for s in sheet.rows(run_spending, i.run)), default=None)
+    if reached is None or reached <= (i.resolved_at or i.detected_at or i.at):
+        return "The ledger has not reached it yet; it follows by about a minute."
+    return f"Up to {words.clock(reached, sheet.now)} the ledger charges no GPU time to it."
 
 
 def _captures(taken: Sequence[Event]) -> None:

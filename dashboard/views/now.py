@@ -1,14 +1,15 @@
 """Now: is everything fine, and if not, what is wrong, what runs, and what is at risk."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import streamlit as st
 
 from dashboard import charts, palette, parts, words
 from dashboard.markup import Html, div, join, link, show, span
 from dashboard.parts import Figure
-from dashboard.read import REFRESH, Sheet, settings
+from dashboard.read import PACE, REFRESH, Sheet, settings
 from pipeline.queries.incident_states import incident_states
 from pipeline.queries.run_checkpoints import Checkpoint, run_checkpoints
 from pipeline.queries.run_pace import RunPace, run_pace
@@ -25,20 +26,25 @@ _FINE, _COARSE, _SHORT = 10, 60, 900.0  # seconds of a bar of the goodput chart:
 _LISTED = 20
 
 
-@st.fragment(run_every=REFRESH)
 def page() -> None:
     """Draw the page; it draws itself again every two seconds."""
+    parts.tab("Now")
+    _page()
+
+
+@st.fragment(run_every=REFRESH)
+def _page() -> None:
     sheet = Sheet()
-    runs = sheet.rows(run_states, 50)
+    runs = sheet.rows(run_states, 500)
     going = [r for r in runs if r.state == "started"]
     names = sorted(r.run for r in going)
     incidents = sheet.rows(incident_states, 50)
     still = [i for i in incidents if i.new_state != "resolved"]
     signs = judge_signs(sheet.rows(signs_of_life, sheet.ago(hours=24)), names, settings(), sheet.now)
-    pace = {p.run: p for p in sheet.rows(run_pace, names, sheet.ago(minutes=5))}
+    pace = {p.run: p for p in sheet.rows(run_pace, [r.run for r in runs[:_LISTED]], seconds=PACE)}
     checkpoints = {c.run: c for c in sheet.rows(run_checkpoints, names)}
-    window = _window(runs, sheet.now)
-    slices = sheet.rows(spending_over_time, sheet.ago(hours=1), sheet.ago(), width=_width(window))
+    axis = _axis(runs, sheet.now)
+    slices = sheet.rows(spending_over_time, sheet.ago(hours=1), sheet.ago(), width=axis.width)
     results = sheet.rows(slo_latest, sheet.ago(minutes=_FRESH))
 
     parts.trouble(sheet)
@@ -49,7 +55,7 @@ def page() -> None:
     show(_status(_verdict(sheet, still, signs), still, going, sheet), parts.gap(), figures)
     _incidents(sheet, still, incidents)
     if runs or slices:
-        _goodput(sheet, slices, window)
+        _goodput(slices, axis)
     _runs(sheet, runs, pace, checkpoints)
     show(
         parts.title("Signs of life", "what is silent is unknown, never ok"),
@@ -99,7 +105,7 @@ def _figures(
 ) -> Html:
     spent = _by_category(slices)
     measured = max((s.until for s in slices), default=None)
-    risk = sum(parts.at_risk(r, checkpoints.get(r.run), sheet.now) for r in going)
+    risk = sum(parts.at_risk(r, checkpoints.get(r.run), sheet.now) or 0.0 for r in going)
     gpus = sum(r.ranks for r in going)
     lost = sum(parts.losses(spent).values())
     worst = still[0].severity if still else ""
@@ -157,41 +163,52 @@ def _incidents(sheet: Sheet, still: Sequence[IncidentTransition], incidents: Seq
         )
 
 
-def _window(runs: Sequence[RunState], now: datetime) -> float:
-    """Seconds back from now to draw: an hour, or less where the oldest run of the hour began later."""
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The time that the goodput chart shows, in whole bars of `width` seconds, none of which ends after now."""
+
+    since: datetime
+    until: datetime
+    width: int
+
+
+def _axis(runs: Sequence[RunState], now: datetime) -> Axis:
+    """An hour back from now, or less where the oldest run of the hour began later; at least one bar."""
     seen = [now - r.started_at for r in runs if r.state == "started" or (now - r.changed_at).total_seconds() < _HOUR]
-    return min(_HOUR, max((age.total_seconds() for age in seen), default=_HOUR))
+    back = min(_HOUR, max((age.total_seconds() for age in seen), default=_HOUR))
+    width = _FINE if back < _SHORT else _COARSE
+    last = int(now.timestamp()) // width * width
+    first = min(int(now.timestamp() - back) // width * width, last - width)
+    return Axis(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC), width)
 
 
-def _span(window: float) -> str:
-    return "hour" if window >= _HOUR else f"{max(1, round(window / 60))} min"
-
-
-def _width(window: float) -> int:
-    return _FINE if window < _SHORT else _COARSE
-
-
-def _goodput(sheet: Sheet, slices: Sequence[Slice], window: float) -> None:
-    width = _width(window)
-    whole = [s for s in slices if (sheet.now - s.at).total_seconds() > width] or slices
-    bars = "a bar a minute" if width == _COARSE else f"a bar every {width} s"
-    show(parts.title("Where the GPU time went", f"last {_span(window)}, {bars}; blue is goodput"))
-    if whole:
-        chart = charts.goodput(whole, width, sheet.ago(seconds=window), sheet.ago())
-        st.altair_chart(chart, alt="Share of GPU time by use over time")
-    else:
-        show(parts.empty("Nothing has been accounted for in the last hour.", "The ledger follows a run by about a minute."))
+def _goodput(slices: Sequence[Slice], axis: Axis) -> None:
+    whole = [s for s in slices if axis.since <= s.at < axis.until]
+    bars = "a bar a minute" if axis.width == _COARSE else f"a bar every {axis.width} s"
+    length = words.span((axis.until - axis.since).total_seconds())
+    title = parts.title("Where the GPU time went", f"last {length}, {bars}; blue is goodput")
+    if not whole:
+        show(
+            title,
+            parts.gap(),
+            parts.empty(f"Nothing has been accounted for in the last {length}.", "The ledger follows a run by about a minute."),
+        )
+        return
+    show(title, parts.legend(palette.GROUPS))
+    st.altair_chart(charts.goodput(whole, axis.width, axis.since, axis.until), alt="Share of GPU time by use over time")
 
 
 def _runs(sheet: Sheet, runs: Sequence[RunState], pace: dict[str, RunPace], checkpoints: dict[str, Checkpoint]) -> None:
-    show(parts.title("Runs", "in progress first"))
+    show(parts.title("Runs", "in progress first" if runs else ""))
     if not runs:
         hint = "Start your own training under the launcher, or let the drill show everything with a real fault:"
         show(parts.empty("No run yet.", hint, "surefoot run -- torchrun --nproc-per-node=2 train.py", "surefoot drill kill"))
         return
     heads = ("run", "state", "attempt", "ranks", "step", "step time", "last step", "at risk", "restarts")
     rows = [_run_row(sheet, r, pace.get(r.run), checkpoints.get(r.run)) for r in runs[:_LISTED]]
-    show(parts.table(heads, rows, right=range(3, 9), tight=(0, 1, 2)))
+    show(parts.table(heads, rows, right=range(3, 9), tight=(0, 1, 2), wide=(2, 3, 6, 7, 8)))
+    if len(runs) > _LISTED:
+        show(div("sf-foot", f"The first {_LISTED}. ", link("run", "All runs")))
 
 
 def _run_row(sheet: Sheet, r: RunState, pace: RunPace | None, checkpoint: Checkpoint | None) -> tuple[Html | str, ...]:
@@ -203,10 +220,10 @@ def _run_row(sheet: Sheet, r: RunState, pace: RunPace | None, checkpoint: Checkp
     return (
         name,
         state,
-        r.attempt or "none yet",
+        r.attempt or ("none yet" if going else "none"),
         str(r.ranks) if r.ranks else "unknown",
         f"{pace.step:,}" if pace else "-",
-        words.duration(pace.step_seconds) if pace and going and pace.step_seconds is not None else "-",
+        words.duration(pace.step_seconds) if pace else "-",
         words.ago(pace.at, sheet.now) if pace else "-",
         words.gpu_time(parts.at_risk(r, checkpoint, sheet.now)) if going else "-",
         str(max(r.launches - 1, 0)),

@@ -5,30 +5,34 @@ from datetime import datetime
 
 import streamlit as st
 
-from dashboard import charts, parts, words
+from dashboard import charts, parts, runs, words
 from dashboard.markup import Html, div, el, join, link, show, span
 from dashboard.parts import Figure
-from dashboard.read import REFRESH, Sheet
-from dashboard.views import run_tables
+from dashboard.read import PACE, REFRESH, Sheet
+from dashboard.views import changes, run_tables
 from pipeline.queries.run_checkpoints import Checkpoint, run_checkpoints
 from pipeline.queries.run_incidents import run_incidents
 from pipeline.queries.run_losses import run_losses
 from pipeline.queries.run_pace import RunPace, run_pace
-from pipeline.queries.run_phases import run_phases
+from pipeline.queries.run_phases import OTHER, run_phases
 from pipeline.queries.run_spending import Spending, run_spending
 from pipeline.queries.run_states import RunState, run_states
 from pipeline.queries.run_steps import run_steps
 from pipeline.records import IncidentTransition
 
-_POINTS, _LINES = 2000, 8
+_POINTS, _LINES, _LISTED = 2000, 8, 100
 _WINDOWS = {"15 min": 15, "1 h": 60, "6 h": 360, "all": 60 * 24 * 400}
 
 
 def page() -> None:
     """Draw the run that the address names, or the list of runs."""
     run = st.query_params.get("run", "")
+    parts.tab(f"Run {run}" if run else "Runs")
     if not run:
         _list()
+        return
+    if runs.find(Sheet(), run) is None:
+        _missing(run)
         return
     _head(run)
     show(parts.title("Steps"))
@@ -47,12 +51,12 @@ def page() -> None:
 @st.fragment(run_every=REFRESH)
 def _list() -> None:
     sheet = Sheet()
-    runs = sheet.rows(run_states, 50)
+    found = sheet.rows(run_states, _LISTED)
     parts.trouble(sheet)
     if sheet.blank:
         return
-    show(parts.title("Runs", "pick one"))
-    if not runs:
+    show(parts.title("Runs", "in progress first, then the newest" if found else ""))
+    if not found:
         show(
             parts.empty(
                 "No run yet.",
@@ -63,30 +67,42 @@ def _list() -> None:
         )
         return
     rows = [
-        (link("run", r.run, run=r.run), parts.run_state(r.state), words.when(r.started_at, sheet.now), span("sf-mono", r.command))
-        for r in runs
+        (
+            link("run", r.run, run=r.run),
+            parts.run_state(r.state),
+            join(words.clock(r.started_at, sheet.now), div("sf-quiet sf-small", words.ago(r.started_at, sheet.now))),
+            span("sf-mono", parts.command(r.command)),
+        )
+        for r in found
     ]
-    show(parts.table(("run", "state", "started", "command"), rows), parts.foot(sheet))
+    more = div("sf-foot", f"The first {_LISTED} are shown.") if len(found) == _LISTED else None
+    show(parts.table(("run", "state", "started", "command"), rows, tight=(0, 1, 2), wide=(3,)), more, parts.foot(sheet))
 
 
-def _find(sheet: Sheet, run: str) -> RunState | None:
-    return next((r for r in sheet.rows(run_states, 1000) if r.run == run), None)
+@st.fragment(run_every=REFRESH)
+def _missing(run: str) -> None:
+    """Said until the run is there, or the store is."""
+    sheet = Sheet()
+    if runs.find(sheet, run):
+        st.rerun()
+    parts.trouble(sheet)
+    if not sheet.blank:
+        show(parts.missing("run", run))
 
 
 @st.fragment(run_every=REFRESH)
 def _head(run: str) -> None:
     sheet = Sheet()
-    state = _find(sheet, run)
-    pace = next(iter(sheet.rows(run_pace, [run], sheet.ago(minutes=5))), None)
+    state = runs.find(sheet, run)
+    pace = next(iter(sheet.rows(run_pace, [run], seconds=PACE)), None)
     checkpoint = next(iter(sheet.rows(run_checkpoints, [run])), None)
     spending = sheet.rows(run_spending, run)
     incidents = _latest(sheet.rows(run_incidents, run))
     parts.trouble(sheet)
     if state is None or sheet.blank:
-        if not sheet.blank:
-            _unknown(run)
         return
     show(_title(state, sheet), parts.gap(), _figures(sheet, state, pace, checkpoint, spending))
+    changes.of_run(sheet, run, state.attempt)
     _incidents(sheet, incidents, spending)
     until = max((s.until for s in spending), default=None)
     show(
@@ -96,46 +112,38 @@ def _head(run: str) -> None:
     )
 
 
-def _unknown(run: str) -> None:
-    show(
-        parts.empty(f"No run is called {run}.", "It may not have started yet, or the address is not complete. All runs stand on the list:")
-    )
-    show(div("sf-quiet", link("run", "All runs"), " · ", link("now", "Now")))
-
-
 def _title(r: RunState, sheet: Sheet) -> Html:
     went = words.when(r.started_at, sheet.now)
     facts = join(span("", f"on {r.node or 'an unknown node'}"), " · ", span("", f"started {went}"))
-    if r.state != "started":
-        code = "" if r.exit_code is None else f", exit code {r.exit_code}"
+    over = runs.is_over(r)
+    if over:
+        code = "" if r.exit_code is None else f", its command {'was ' * (r.exit_code < 0)}{words.ended(r.exit_code)}"
         facts = join(facts, " · ", span("", f"{r.state} {words.when(r.changed_at, sheet.now)}{code}"))
-    reason = div("sf-quiet", r.reason) if r.reason and r.state != "started" else None
-    head = div(
-        "sf-head-line",
-        el("h1", r.run),
-        parts.run_state(r.state),
-        span("sf-chip", f"attempt {r.attempt or 'none yet'}, {r.attempt_state or 'not issued'}"),
-    )
-    return div("sf-head", head, div("sf-quiet", facts), reason, div("sf-code", r.command) if r.command else None)
+    reason = div("sf-quiet", f"{r.reason[:1].upper()}{r.reason[1:].rstrip('.')}.") if r.reason and over else None
+    attempt = f"attempt {r.attempt}: {runs.attempt_state(r.attempt_state, over=over)}" if r.attempt else "no attempt" + " yet" * (not over)
+    head = div("sf-head-line", el("h1", r.run), parts.run_state(r.state), span("sf-chip", attempt))
+    return div("sf-head", head, div("sf-quiet", facts), reason, div("sf-code", parts.command(r.command)) if r.command else None)
 
 
 def _figures(sheet: Sheet, r: RunState, pace: RunPace | None, checkpoint: Checkpoint | None, spending: Sequence[Spending]) -> Html:
-    going = r.state == "started"
-    risk = parts.at_risk(r, checkpoint, sheet.now) if going else 0.0
-    saved = f"checkpoint of step {checkpoint.step}, {words.ago(checkpoint.at, sheet.now)}" if checkpoint else "no complete checkpoint yet"
+    over = runs.is_over(r)
+    yet = "" if over else " yet"
+    risk = 0.0 if over else parts.at_risk(r, checkpoint, sheet.now)
+    saved = f"checkpoint of step {checkpoint.step}, {words.ago(checkpoint.at, sheet.now)}" if checkpoint else f"no complete checkpoint{yet}"
     spent = by_category(spending)
+    ranks = words.plural(r.ranks, "rank") if r.ranks else "ranks unknown"
     return parts.figures(
         (
             Figure(
                 "Step",
                 f"{pace.step:,}" if pace else words.NO_DATA,
-                f"completed {words.ago(pace.at, sheet.now)}" if pace else "no step completed yet",
+                f"completed {words.ago(pace.at, sheet.now)}" if pace else f"no step completed{yet}",
             ),
-            Figure("Step time", words.duration(pace.step_seconds if pace else None), "median of the last 5 min"),
+            Figure("Step time", words.duration(pace.step_seconds if pace else None), f"median of its last {PACE // 60} min"),
             Figure("Loss", f"{pace.loss:.4g}" if pace and pace.loss is not None else words.NO_DATA, "at the last step"),
             Figure("Goodput so far", words.percent(parts.goodput(spent)), "productive over all GPU time"),
             Figure("Work at risk", words.gpu_time(risk), saved),
-            Figure("Restarts", str(max(r.launches - 1, 0)), f"{words.plural(r.launches, 'attempt')}, {r.ranks or 'unknown'} ranks"),
+            Figure("Restarts", str(max(r.launches - 1, 0)), f"{words.plural(r.launches, 'attempt')}, {ranks}"),
         )
     )
 
@@ -170,8 +178,8 @@ def _incidents(sheet: Sheet, incidents: Sequence[IncidentTransition], spending: 
 
 def _range(sheet: Sheet, run: str, minutes: int) -> tuple[datetime, datetime]:
     """The window back from now, or from the end of a run that is over."""
-    state = _find(sheet, run)
-    if state and state.state != "started":
+    state = runs.find(sheet, run)
+    if state and runs.is_over(state):
         back = (sheet.now - state.changed_at).total_seconds()
         return sheet.ago(seconds=back, minutes=minutes), sheet.ago(seconds=back - 2 * REFRESH)
     return sheet.ago(minutes=minutes), sheet.ago(seconds=-REFRESH)
@@ -185,9 +193,12 @@ def _step_times(run: str, minutes: int) -> None:
     if not points:
         _no_steps(sheet)
         return
+    show(parts.legend(charts.rank_colours(points)))
     st.altair_chart(charts.step_times(points), alt="Step time over steps by rank")
-    ranks = len({p.rank for p in points})
-    show(div("sf-quiet sf-small", f"The {ranks} slowest ranks. " if ranks == _LINES else "", "A dashed line: a new attempt begins."))
+    ranks, attempts = (len({getattr(p, name) for p in points}) for name in ("rank", "attempt"))
+    slowest = f"The {ranks} slowest ranks. " if ranks == _LINES else ""
+    begins = " A dashed line: a new attempt begins." if attempts > 1 else ""
+    show(div("sf-quiet sf-small", f"{slowest}The first step of each attempt is left out: its time belongs to the start.{begins}"))
 
 
 @st.fragment(run_every=REFRESH)
@@ -200,7 +211,8 @@ def _losses(run: str, minutes: int) -> None:
         return
     st.altair_chart(charts.losses(points), alt="Loss over steps")
     bad = sum(p.nonfinite for p in points)
-    show(div("sf-quiet sf-small", f"{words.plural(bad, 'loss')} NaN or infinite." if bad else "Every loss was finite."))
+    said = f"{words.plural(bad, 'step')} had a loss that was NaN or infinite." if bad else "Every loss was finite."
+    show(div("sf-quiet sf-small", said))
 
 
 @st.fragment(run_every=REFRESH)
@@ -211,10 +223,12 @@ def _phases(run: str, minutes: int) -> None:
     if not points:
         _no_steps(sheet)
         return
+    show(parts.legend(charts.phase_colours(points)))
     st.altair_chart(charts.phases(points), alt="Seconds a step by phase")
-    show(div("sf-quiet sf-small", "Mean over all ranks. Other: time inside a step that no phase covers."))
+    other = " Other: time inside a step that no phase covers." if any(p.phase == OTHER for p in points) else ""
+    show(div("sf-quiet sf-small", f"Mean over all ranks.{other}"))
 
 
 def _no_steps(sheet: Sheet, hint: str = "Choose a longer window, or wrap your loop with surefoot.StepMonitor to see its steps.") -> None:
     if not sheet.blank:
-        show(parts.empty("No steps in this window.", hint))
+        show(parts.empty("No step to show in this window.", hint))

@@ -91,10 +91,10 @@ class Attempt:
         """The ranks as the control contract writes them."""
         return ",".join(r.summary() for r in sorted(self.ranks.current, key=lambda r: r.place.rank))
 
-    @property
-    def stepped(self) -> bool:
-        """Whether any rank completed a step, as far as rings tell."""
-        return any(c.completed is not None for c in cells.cells(self.start.ring_dir, self.start.attempt))
+    def at_start(self, limit: float) -> bool:
+        """Whether no rank has completed a step; where none tells its steps, whether it is younger than `limit` seconds."""
+        told = [c for c in cells.cells(self.start.ring_dir, self.start.attempt) if c.step is not None or c.completed is not None]
+        return all(c.completed is None for c in told) if told else monotonic() - self.began <= limit
 
     @property
     def reason(self) -> str:

@@ -1,12 +1,12 @@
 """What the launcher writes of its run: transitions of the run and its attempts, events of ranks, evidence, log lines."""
 
-import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import uuid4
 
+from exporters.job import hidden
 from exporters.job.capture import Evidence
 from exporters.job.control import Request
 from exporters.job.exits import describe, signal_name
@@ -17,10 +17,11 @@ from exporters.sending.wire import LogLine
 from pipeline.catalog import events
 from pipeline.catalog.events import EventKind
 from pipeline.clock import EPOCH, Clock, utcnow
-from pipeline.records import AttemptTransition, Event, Record, RunTransition
+from pipeline.records import AttemptFacts, AttemptTransition, Event, Record, RunTransition
 
 _EVENT: Final = "surefoot.event"
 _TRANSITION: Final = "surefoot.transition"
+_FACTS: Final = "surefoot.facts"
 _TICK: Final = timedelta(microseconds=1)
 _AHEAD: Final = timedelta(seconds=60)  # ingest keeps no row from further ahead: nothing need be later than that
 
@@ -39,13 +40,23 @@ class Journal:
     _states: dict[str, str] = field(default_factory=dict)
     _last: datetime = EPOCH
 
+    @property
+    def told(self) -> int:
+        """The number of the last thing that was written."""
+        return self.sender.queued
+
+    @property
+    def delivered(self) -> int:
+        """All that was written up to this number has left, one way or another."""
+        return self.sender.settled
+
     def run_is(self, state: str, reason: str, *, exit_code: int | None = None, ranks: int = 0) -> None:
         """The run is now in a state of `RunTransition.states`."""
         self._transition(
             RunTransition(
                 run=self.run,
                 node=self.node,
-                command=shlex.join(self.command),
+                command=hidden.told(self.command),
                 ranks=ranks,
                 checkpoints=self.checkpoints,
                 exit_code=exit_code,
@@ -132,6 +143,10 @@ class Journal:
             message=evidence.note or f"{evidence.kind} of rank {evidence.rank}",
             attrs={k: v for k, v in attrs.items() if v},
         )
+
+    def ran_with(self, attempt: str, facts: Mapping[str, str]) -> None:
+        """What the attempt runs with on this node."""
+        self.sender.send_records([(_FACTS, AttemptFacts(run=self.run, attempt=attempt, node=self.node, at=utcnow(), facts=dict(facts)))])
 
     def progress(self, attempt: str, request: Request, code: str, message: str) -> None:
         """The answer to a request: accepted, done, failed or refused."""

@@ -3,7 +3,7 @@
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from logging import INFO, WARNING
@@ -16,6 +16,7 @@ import structlog
 from exporters.job import boot
 from exporters.job.attempt import Attempt, Start, begin
 from exporters.job.control import Client, Issued, Poller, Request, Situation, refusal, same_attempt
+from exporters.job.facts import Facts
 from exporters.job.journal import Journal
 from exporters.job.launches import attempt_id, check_run, default_run, last_launch, note_launch
 from exporters.job.loop import Loop
@@ -25,7 +26,8 @@ from exporters.job.stop import stop
 from exporters.job.surroundings import Search, environment, prepare_rings
 from exporters.job.tee import Printed, Shipper
 from exporters.job.tree import Tree, become_subreaper
-from exporters.sending.sender import Sender
+from exporters.sending.leftovers import folder_of
+from exporters.sending.sender import Sender, SenderStats
 from pipeline.catalog.actions import CAPTURE, RESTART_RUN, STOP_RUN
 from pipeline.clock import monotonic, utcnow
 from pipeline.errors import InputError
@@ -90,11 +92,13 @@ class Launcher:
     loop: Loop = field(default_factory=Loop)
     _failures: list[Failure] = field(default_factory=list)
     _restarts: list[float] = field(default_factory=list)
+    _hinted: bool = False
     _situation: Situation = field(init=False)
     _tree: Tree = field(init=False)
     _journal: Journal = field(init=False)
     _poller: Poller = field(init=False)
     _shipper: Shipper = field(init=False)
+    _facts: Facts = field(init=False)
 
     def main(self) -> int:
         """Runs to the end; gives the exit code."""
@@ -103,9 +107,10 @@ class Launcher:
         become_subreaper()
         self._tree = Tree()
         endpoint, token, node = self.settings.ingest.endpoint, _token(self.settings), self.settings.node
-        sender = Sender(endpoint, token, node=node, service="surefoot.run")
+        sender = Sender(endpoint, token, node=node, service="surefoot.run", leftovers=folder_of(self.settings.ring_dir))
         self._journal = Journal(sender, self.run, node, self.command, str(self.checkpoints or ""))
         self._shipper = Shipper(self._ship, self.loop.inbox.put)
+        self._facts = Facts(self._tree, self._journal.ran_with)
         self._situation = Situation("", self.launch, "starting", "")
         client = Client(endpoint, token, self.run, node)
         self._poller = Poller(client, lambda: self._situation, self.loop.inbox.put, self.settings.job.control_timeout)
@@ -114,9 +119,10 @@ class Launcher:
                 end = self._run()
         finally:
             self._leave_nothing()
+            self._facts.close()
             self._poller.close()
             sender.close(_FLUSH if sender.stats().reachable else _FLUSH_BLIND)
-            self._tell_losses(sender.stats().dropped)
+            self._tell_losses(sender.stats())
         return end.code if end.code >= 0 else 128 - end.code
 
     def _run(self) -> End:
@@ -173,6 +179,7 @@ class Launcher:
             attempt = self.loop.attempt = begin(start, self._tree, self._journal, self.loop.selector, self._shipper)
         except OSError as e:
             return self._not_begun(following, boot.NOT_EXECUTABLE, f"the command could not be started: {e.strerror}")
+        self._facts.begin(start)
         self._enter("running")
         _log.info("attempt started", attempt=issued.attempt, resume_from=resume or "the start", why=request.reason if request else "")
         if request:
@@ -193,6 +200,7 @@ class Launcher:
             return attempt
         while attempt.code is None:
             self._turn(_LOOK)
+            self._heed(attempt)
             while self.loop.requests and attempt.code is None:
                 if (after := self._serve(attempt, self.loop.requests.popleft())) is not None:
                     return after
@@ -204,6 +212,15 @@ class Launcher:
         if code == 0:
             return End(0, "the command ended well")
         return self._verdict(attempt, code)
+
+    def _heed(self, attempt: Attempt) -> None:
+        """An interrupt is the command's to handle, so long as nobody gives a second one: it may be saving its work."""
+        if self.loop.asked_to_kill:
+            _log.warning("interrupted twice: the command is killed")
+            attempt.stop(grace=0.0, limit=_KILL_LIMIT, turn=self._turn)
+        elif self.loop.asked_to_end and not self._hinted:
+            self._hinted = True
+            _log.info("the command was asked to end; interrupt once more to kill it", signal=self.loop.asked_to_end.name)
 
     def _serve(self, attempt: Attempt, request: Request) -> Next | End | None:
         """Carries out a request while the command runs; what follows where that ends the attempt."""
@@ -247,7 +264,7 @@ class Launcher:
         if code is None:  # it does not die: in D state
             code = -9
         self._journal.attempt_is(attempt.start.attempt, attempt.start.launch, "ended", reason, exit_code=code, action=action)
-        self._failures.append(Failure(monotonic(), attempt.stepped))
+        self._failures.append(Failure(monotonic(), attempt.at_start(self.settings.detect.start_limit)))
         _log.log(WARNING if code else INFO, "attempt ended", attempt=attempt.start.attempt, exit=code, reason=reason)
         return code
 
@@ -256,17 +273,24 @@ class Launcher:
     def _verdict(self, attempt: Attempt, code: int) -> Next | End:
         """After a failure: waits for the leader's request; decides locally where the control plane is away."""
         self._enter("waiting", attempt)
-        deadline = monotonic() + self.settings.job.verdict_timeout
+        told, began = self._journal.told, monotonic()
+        deadline = began + self.settings.job.verdict_timeout
         while monotonic() < deadline:
             if number := self.loop.asked_to_end:
                 return End(code, f"ended by {number.name} to the launcher", asked=True)
             while self.loop.requests:
                 if (after := self._answer(attempt, self.loop.requests.popleft(), code)) is not None:
                     return after
-            if self._poller.silent_for() > self.settings.job.control_timeout:
+            if not self._leader_may_know(told, began):
                 return self._decide(code)
             self._turn(_LOOK)
         return End(code, f"no verdict within {self.settings.job.verdict_timeout:g} s")
+
+    def _leader_may_know(self, told: int, since: float) -> bool:
+        """Whether somebody may still decide: the control plane answers, and takes what we had to tell, too (its disk may be full)."""
+        patience = self.settings.job.control_timeout
+        heard = self._poller.silent_for() <= patience
+        return heard and (self._journal.delivered >= told or monotonic() - since <= patience)
 
     def _answer(self, attempt: Attempt, request: Request, code: int) -> Next | End | None:
         if why := self._refusal(attempt, request):
@@ -322,11 +346,13 @@ class Launcher:
     def _launches(self) -> Path:
         return self.settings.state_dir / "launches"
 
-    def _tell_losses(self, parts: Mapping[str, int]) -> None:
+    def _tell_losses(self, stats: SenderStats) -> None:
         if unread := self._shipper.dropped:
             _log.warning("output was shown but not kept: the command printed faster than it could be read along", bytes=unread)
-        if any(parts.values()):
-            _log.warning("telemetry was not delivered", **parts)
+        if stats.left:
+            _log.warning("ingest is away: the run's last records wait on this node for its agent, or the next run", records=stats.left)
+        if any(stats.dropped.values()):
+            _log.warning("telemetry was not delivered", **stats.dropped)
 
     def _ship(self, printed: list[Printed]) -> None:
         if attempt := self.loop.attempt:

@@ -8,9 +8,8 @@ from pathlib import Path, PurePath
 from secrets import token_hex
 from typing import Final
 
-from pipeline.errors import InputError
+from pipeline.catalog.runs import check_run as check_run
 
-_RUN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 _SUFFIX: Final = ".launch"
 
 
@@ -18,12 +17,6 @@ def default_run(command: str, now: datetime) -> str:
     """A new run's id: the command's name, the time (UTC), and four digits against two starts within a second."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePath(command).name).strip("-._")[:30] or "run"
     return f"{name}-{now:%Y%m%d-%H%M%S}-{token_hex(2)}"
-
-
-def check_run(run: str) -> None:
-    """Raises InputError for a run id that cannot be part of a file's name or does not fit into a ring's header."""
-    if not _RUN.fullmatch(run):
-        raise InputError(f"run id {run!r} must be 1 to 60 letters, digits, dots, dashes or underscores, and begin with a letter or digit")
 
 
 def attempt_id(run: str, launch: int) -> str:

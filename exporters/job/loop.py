@@ -32,6 +32,7 @@ class Loop:
     requests: deque[Request] = field(default_factory=deque)
     issued: Issued | None = None
     asked_to_end: signal.Signals | None = None  # a person or a scheduler wants the run to end
+    asked_to_kill: bool = False  # a person interrupted it twice
 
     def __post_init__(self) -> None:
         self.selector.register(self.inbox, selectors.EVENT_READ, None)
@@ -75,6 +76,7 @@ class Loop:
 
     def _pass_on(self, number: signal.Signals) -> None:
         if number in ENDING:
+            self.asked_to_kill = number == signal.SIGINT and self.asked_to_end is not None
             self.asked_to_end = number
         if not self.attempt:
             return

@@ -9,10 +9,10 @@ HOUR: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An attempt that ended: when, and whether it completed any step."""
+    """An attempt that ended: when, and whether that was at its start: before its first step, or soon where it tells no steps."""
 
     at: float
-    stepped: bool
+    at_start: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def decide(failures: Sequence[Failure], restarts: Sequence[float], now: float, l
     """Whether the attempt that failed last is followed by another.
 
     `failures` are the run's failed attempts in order, `restarts` when an attempt followed another
-    (whoever decided that), `limit` how many of them an hour may hold. A failure before the first step is
+    (whoever decided that), `limit` how many of them an hour may hold. A failure at the start is
     restarted once: a second one in a row would fail the same way.
     """
     recent = sum(1 for at in restarts if now - at < HOUR)
@@ -35,10 +35,10 @@ def decide(failures: Sequence[Failure], restarts: Sequence[float], now: float, l
         return Verdict(False, f"{recent} restarts within an hour, the limit is {limit}")
     at_start = 0
     for failure in reversed(failures):
-        if failure.stepped:
+        if not failure.at_start:
             break
         at_start += 1
     if at_start > 1:
-        return Verdict(False, f"{at_start} attempts in a row ended before their first step")
-    why = "it ended before its first step" if at_start else "it had completed steps"
+        return Verdict(False, f"{at_start} attempts in a row ended at their start")
+    why = "it ended at its start" if at_start else "it was under way"
     return Verdict(True, f"{why}; {recent} of {limit} restarts used within an hour")

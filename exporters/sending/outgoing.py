@@ -5,7 +5,6 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import chain
 from typing import Final
 
 OVERHEAD: Final = 128  # bytes that Python keeps around each item, so that many small ones are bounded too
@@ -74,14 +73,6 @@ class Outgoing:
         with self._lock:
             self._bytes -= sum(map(_size, self._taken))
             self._taken = []
-
-    def clear(self) -> None:
-        """Drops all that waits, counted."""
-        with self._lock:
-            self.count_dropped(chain(self._lasting, self._logs, self._metrics))
-            for waiting in (self._lasting, self._logs, self._metrics):
-                waiting.clear()
-            self._bytes = sum(map(_size, self._taken))
 
     def count_dropped(self, items: Iterable[Item]) -> None:
         """Counts parts that were taken and could not be delivered."""

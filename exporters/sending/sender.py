@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from tenacity.wait import wait_exponential_jitter
 from urllib3.exceptions import HTTPError
 
 from exporters.sending import wire as otlp_wire
+from exporters.sending.leftovers import leave, left
 from exporters.sending.outgoing import Item, Outgoing, Signal
 from exporters.sending.verdict import explain, partial, retry_after
 from exporters.sending.wire import LogLine
@@ -29,9 +31,10 @@ from pipeline.records import Record
 MAX_REQUEST: Final = 4 << 20  # bytes before compression: what gRPC peers and collectors take by default
 _ROOM: Final = MAX_REQUEST - (64 << 10)  # leaves the framing of each part and the resource their place
 _COMPRESS_FROM: Final = 4 << 10
+_COLLECT_SECONDS: Final = 5.0
 _ANSWER_LIMIT: Final = 64 << 10
 _BACKOFF: Final = wait_exponential_jitter(multiplier=0.2, max=5.0, jitter=0.2)
-_LASTING: Final = frozenset({"surefoot.event", "surefoot.transition"})
+_LASTING: Final = frozenset({"surefoot.event", "surefoot.transition", "surefoot.facts", "surefoot.change"})
 _log = logging.getLogger(__name__)
 
 
@@ -42,6 +45,7 @@ class SenderStats:
     sent_batches: int
     sent: Mapping[str, int]
     dropped: Mapping[str, int]  # the queue was full, or closing took too long
+    left: int  # parts left on disk at closing, for the next sender of this node
     refused: int  # batches that ingest refused for good
     rejected: int  # single records or points that ingest did not keep
     invalid: int  # could not be encoded
@@ -54,7 +58,8 @@ class Sender:
     """A connection to ingest at `endpoint` with bearer `token`; `timeout` seconds a request.
 
     `node` and `service` become the resource attributes host.name and service.name. Parts wait at most
-    `flush_interval` seconds, events and transitions not at all. At most `buffer_bytes` wait.
+    `flush_interval` seconds, events and transitions not at all. At most `buffer_bytes` wait. Events and transitions that
+    cannot be delivered before `close` are left in the folder `leftovers`; what others left there is delivered.
     No method raises for what it is given or for what the network does.
     """
 
@@ -68,12 +73,16 @@ class Sender:
         service: str = "surefoot.agent",
         flush_interval: float = 0.25,
         buffer_bytes: int = 64 << 20,
+        leftovers: Path | None = None,
     ) -> None:
         self._endpoint = endpoint.rstrip("/")
         self._timeout = timeout
         self._flush_interval = flush_interval
         self._resource = otlp_wire.resource({"host.name": node, "service.name": service})
         self._queue = Outgoing(buffer_bytes)
+        self._leftovers = leftovers
+        self._leftovers_due = 0.0
+        self._left = 0
         self._session = requests.Session()
         self._session.trust_env = False  # no proxy, no .netrc: the token goes to ingest alone
         self._session.headers.update({"Authorization": f"Bearer {token}", "Content-Type": "application/x-protobuf"})
@@ -132,6 +141,7 @@ class Sender:
             self._batches,
             dict(self._sent),
             self._queue.dropped,
+            self._left,
             self._refused,
             self._rejected,
             self._invalid,
@@ -141,13 +151,15 @@ class Sender:
         )
 
     def close(self, timeout: float = 5.0) -> None:
-        """Sends what waits for at most `timeout` seconds, drops and counts the rest. May be called twice."""
+        """Sends what waits for at most `timeout` seconds; leaves or drops the rest, counted. May be called twice."""
         if self._deadline is None:
             self._deadline = monotonic() + 0.9 * timeout  # the thread gives up a little earlier, to count what it gave up
         self._closing.set()
         self._wake.set()
         self._thread.join(max(0.0, self._deadline + 0.1 * timeout - monotonic()))
-        self._queue.clear()
+        while batch := self._queue.take(_ROOM):
+            self._leave(uuid4().hex, batch)
+            self._queue.settle()
 
     # --- the background thread ---------------------------------------------------------------
 
@@ -170,26 +182,50 @@ class Sender:
                 self._queue.count_dropped(batch)
                 self._report(f"sending failed: {type(e).__name__}: {e}")
             self._queue.settle()
+        self._collect()
 
     def _deliver(self, batch: list[Item]) -> None:
-        signal = batch[0].signal
-        make = otlp_wire.logs_request if signal is Signal.LOGS else otlp_wire.metrics_request
-        body = make(self._resource, [item.data for item in batch])
-        headers = {"X-Surefoot-Batch": uuid4().hex}
-        if len(body) >= _COMPRESS_FROM:
-            body, headers["Content-Encoding"] = gzip.compress(body, 1), "gzip"
+        signal, name = batch[0].signal, uuid4().hex
+        body, headers = _packed(self._body(batch), name)
         retrying = Retrying(
             retry=retry_if_exception(_temporary), wait=self._pause, stop=self._give_up, sleep=self._sleep, before_sleep=self._failed
         )
         try:
             answer = retrying(self._post, signal, body, headers)
         except RetryError:
-            self._queue.count_dropped(batch)
+            self._leave(name, batch)
         except DeliveryError as e:
             self._refused += 1
             self._report(f"ingest refused a batch of {len(batch)}: {e}")
         else:
             self._delivered(batch, signal, answer)
+
+    def _body(self, batch: Sequence[Item]) -> bytes:
+        make = otlp_wire.logs_request if batch[0].signal is Signal.LOGS else otlp_wire.metrics_request
+        return make(self._resource, [item.data for item in batch])
+
+    def _leave(self, name: str, batch: Sequence[Item]) -> None:
+        """Leaves a batch for the next sender under its id where it holds what lasts, else counts it as dropped."""
+        lasting = any(item.lasting for item in batch)
+        if lasting and self._leftovers and leave(self._leftovers, name, self._body(batch)):
+            self._left += len(batch)
+        else:
+            self._queue.count_dropped(batch)
+
+    def _collect(self) -> None:
+        """Delivers what earlier senders of this node left, while ingest takes telemetry: one try each, every few seconds."""
+        taken = self._batches > 0 and self._reachable and not self._closing.is_set()
+        if self._leftovers is None or not taken or monotonic() < self._leftovers_due:
+            return
+        self._leftovers_due = monotonic() + _COLLECT_SECONDS
+        for one in left(self._leftovers):
+            try:
+                self._post(Signal.LOGS, *_packed(one.body, one.batch))
+            except DeliveryError as e:
+                if not e.permanent:
+                    return
+                self._report(f"ingest refused what was left in {one.path}: {e}")
+            one.forget()
 
     def _post(self, signal: Signal, body: bytes, headers: Mapping[str, str]) -> bytes:
         left = self._timeout if self._deadline is None else max(0.05, min(self._timeout, self._deadline - monotonic()))
@@ -247,6 +283,14 @@ class Sender:
         if problem != self._last_problem:
             self._last_problem = problem
             _log.error("%s", problem)
+
+
+def _packed(body: bytes, batch: str) -> tuple[bytes, dict[str, str]]:
+    """A request's body as it travels, and its headers."""
+    headers = {"X-Surefoot-Batch": batch}
+    if len(body) < _COMPRESS_FROM:
+        return body, headers
+    return gzip.compress(body, 1), headers | {"Content-Encoding": "gzip"}
 
 
 def _temporary(error: BaseException) -> bool:

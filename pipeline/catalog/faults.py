@@ -34,7 +34,7 @@ STARTUP_FAILURE = Fault(
     Severity.CRITICAL,
     2,
     RESTART_RUN,
-    "The run ended before its first step",
+    "The run ended at its start",
     "restart once; read the log's last lines",
 )
 HOST_DOWN = Fault(

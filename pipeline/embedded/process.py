@@ -15,6 +15,7 @@ from pipeline.embedded.engine import Engine
 from pipeline.embedded.facade import Facade
 from pipeline.embedded.server import Server, in_thread
 from pipeline.errors import DatabaseOwned, StoreUnavailable
+from pipeline.listening import cannot_listen
 from pipeline.migrate import migrate
 from pipeline.secrets import store_password
 from pipeline.settings import Settings
@@ -30,7 +31,7 @@ def serve(settings: Settings, ready: Callable[[], None] | None = None) -> None:
 
     Tables are brought up to date before the first client is heard; then `ready` is called. On a signal no
     new request is taken, running ones finish, and the database is closed.
-    Raises DatabaseOwned where another process owns the folder, StoreUnavailable where the port is taken.
+    Raises DatabaseOwned where another process owns the folder, StoreUnavailable where the address cannot be had.
     """
     with _ownership(settings.state_dir), _signals() as stopped:
         scratch = _fresh(settings.state_dir / "store.inserts")
@@ -100,7 +101,7 @@ def _listen(host: str, port: int, facade: Facade) -> Server:
     try:
         return Server((host, port), facade)
     except OSError as e:
-        raise StoreUnavailable(f"cannot listen on {host}:{port}: {e.strerror}; set store.port to a free one") from e
+        raise StoreUnavailable(cannot_listen("store", host, port, e)) from e
 
 
 def _migrate(facade: Facade, settings: Settings) -> None:

@@ -10,7 +10,7 @@ from pipeline.clock import from_micros, to_micros
 from pipeline.errors import InputError
 from pipeline.otlp import decode as otlp
 from pipeline.otlp.decoded import Decoded
-from pipeline.records import Beat
+from pipeline.records import Beat, Request
 
 
 class Form(StrEnum):
@@ -18,6 +18,7 @@ class Form(StrEnum):
 
     OTLP = "otlp"
     BEATS = "beats"  # made here; JSON
+    REQUESTS = "requests"  # the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,10 @@ class Arrival:
         try:
             given = json.loads(self.body)
         except ValueError as e:
-            raise InputError(f"a sign of life in the spool cannot be read: {e}") from e
+            raise InputError(f"an entry of the spool cannot be read: {e}") from e
+        if self.form is Form.REQUESTS:
+            asked = [Request.from_attributes(attributes) for attributes in given]
+            return Decoded({Request: [*asked]}, kept=len(asked))
         beats = [Beat.from_attributes(attributes) for attributes in given]
         return Decoded({Beat: [*beats]}, kept=len(beats), hurried=self.hurried)
 
@@ -78,3 +82,8 @@ def of_beats(beats: Sequence[Beat], received: datetime, *, hurried: bool = False
     """Signs of life as an arrival; `hurried` where they must be queryable at once."""
     body = json.dumps([beat.attributes() for beat in beats]).encode()
     return Arrival(Form.BEATS, received, body, hurried=hurried)
+
+
+def of_request(request: Request, received: datetime) -> Arrival:
+    """What a person asked for elsewhere, as an arrival; the same intent twice is kept once."""
+    return Arrival(Form.REQUESTS, received, json.dumps([request.attributes()]).encode(), f"request-{request.intent}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from pipeline.catalog.runs import check_run
 from pipeline.clock import monotonic, to_micros
 from pipeline.errors import InputError, StoreError, StoreUnavailable
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, Reader, issued
@@ -48,7 +49,8 @@ class Question:
         for key in ("run", "node"):
             if not text[key]:
                 raise InputError(f"parameter {key} is missing")
-        for key in ("run", "node", "attempt"):
+        check_run(text["run"])
+        for key in ("node", "attempt"):
             if len(text[key]) > MAX_TEXT:
                 raise InputError(f"parameter {key} is longer than {MAX_TEXT}")
         if text["state"] not in STATES:

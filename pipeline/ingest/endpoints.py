@@ -24,6 +24,7 @@ from pipeline.ingest.bodies import Bodies, UnknownEncoding
 from pipeline.ingest.control import Ask, Beats, Control, Question
 from pipeline.ingest.health import Health
 from pipeline.ingest.intake import Intake
+from pipeline.ingest.pagerduty import PATH, Hook
 from pipeline.otlp import decode as otlp
 from pipeline.otlp.decode import ContentType, Signal
 from pipeline.otlp.decoded import Decoded
@@ -70,7 +71,9 @@ def refusal(error: SurefootError) -> Refusal:
 class Endpoints:
     """The routes. `ask` gives what is issued for some runs; `note_beats` and decoding run on threads of `pool`."""
 
-    def __init__(self, intake: Intake, ask: Ask, health: Health, token: str, max_body: int, clock: Clock = utcnow) -> None:
+    def __init__(
+        self, intake: Intake, ask: Ask, health: Health, token: str, max_body: int, clock: Clock = utcnow, pagerduty_secret: str = ""
+    ) -> None:
         self._intake = intake
         self._health = health
         self._token = token.encode()
@@ -83,6 +86,7 @@ class Endpoints:
             routes=[
                 *(Route(f"/v1/{signal}", self._signal(signal), methods=["POST"]) for signal in Signal),
                 Route("/v1/control", self._ask_control, methods=["GET"]),
+                Route(PATH, Hook(intake, health, pagerduty_secret, clock).answer, methods=["POST"]),
                 Route("/healthz", self._healthz, methods=["GET"]),
                 Route("/metrics", self._metrics, methods=["GET"]),
             ]
@@ -168,7 +172,7 @@ class Endpoints:
         health = self._health
         return JSONResponse(
             {
-                "status": "ok" if health.store_up else "the store is away, or nothing was stored yet",
+                "status": health.status,
                 "spool_bytes": health.spool_bytes(),
                 "spool_age_seconds": health.oldest_age(),
                 "last_insert": health.last_insert,

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 
+import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from pipeline.clock import Clock, utcnow
 from pipeline.otlp.decoded import Decoded
+
+log = structlog.get_logger("surefoot.ingest")
 
 
 class Health:
@@ -21,6 +24,7 @@ class Health:
         self.spool_bytes = spool_bytes
         self.last_insert: float | None = None  # seconds since 1970
         self.store_up = False
+        self.refusing = ""  # why the spool takes nothing just now
         self._items = Counter(
             "surefoot_ingest_items", "Points and log records received, by what became of them", ["signal", "outcome"], registry=r
         )
@@ -31,6 +35,9 @@ class Health:
         self._failures = Counter("surefoot_ingest_insert_failures", "Inserts that failed and are repeated", registry=r)
         Gauge("surefoot_ingest_spool_bytes", "Bytes acknowledged and not stored yet", registry=r).set_function(spool_bytes)
         Gauge("surefoot_ingest_spool_age_seconds", "Age of the oldest of them", registry=r).set_function(lambda: self.oldest_age() or 0.0)
+        Gauge("surefoot_ingest_spool_refusing", "1 where the last entry could not be kept", registry=r).set_function(
+            lambda: bool(self.refusing)
+        )
         Gauge("surefoot_ingest_store_up", "1 where the last call to the store succeeded", registry=r).set_function(lambda: self.store_up)
 
     def answered(self, signal: str, status: int) -> None:
@@ -43,6 +50,25 @@ class Health:
         self._items.labels(signal, "rejected").inc(decoded.rejected)
         if decoded.skew:
             self._skew.set(decoded.skew)
+
+    def kept(self) -> None:
+        """The spool took an entry."""
+        if self.refusing:
+            log.info("spool_keeps_again")
+        self.refusing = ""
+
+    def not_kept(self, why: str) -> None:
+        """The spool could not take an entry; told once until it can."""
+        if not self.refusing:
+            log.error("spool_refuses", reason=why)
+        self.refusing = why
+
+    @property
+    def status(self) -> str:
+        """`ok`, or what is wrong."""
+        if self.refusing:
+            return f"nothing can be kept: {self.refusing}"
+        return "ok" if self.store_up else "the store is away, or nothing was stored yet"
 
     def repeated(self, signal: str, decoded: Decoded) -> None:
         """A request came again that is kept already."""

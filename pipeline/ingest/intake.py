@@ -55,8 +55,10 @@ class Intake:
         payload = arrival.to_bytes()
         try:
             self._spool.put(payload, Kept("", decoded))
-        except SpoolFull:
+        except SpoolFull as e:
+            self._health.not_kept(str(e))
             return False
+        self._health.kept()
         self._health.received(_BEATS, decoded)
         self._wake(decoded, len(payload))
         return True
@@ -67,9 +69,11 @@ class Intake:
             ticket = self._spool.put(payload, Kept(arrival.batch, decoded))
             self._wake(decoded, len(payload))
             self._spool.sync(ticket)
-        except SpoolFull:
+        except SpoolFull as e:
             self._seen.forget(arrival.batch)
+            self._health.not_kept(str(e))
             raise
+        self._health.kept()
         if arrival.batch:
             self._seen.keep(arrival.batch)
 
@@ -86,4 +90,4 @@ def batch_of(payload: bytes) -> str:
         arrival = Arrival.from_bytes(payload)
     except InputError:
         return ""
-    return arrival.batch if arrival.form is Form.OTLP else ""
+    return arrival.batch if arrival.form is not Form.BEATS else ""

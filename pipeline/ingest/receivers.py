@@ -58,7 +58,8 @@ class Ingest:
             return await asyncio.get_running_loop().run_in_executor(self._asking, board.read, runs)
 
         intake = Intake(self._spool, seen, self._writer.wake, health)
-        self.endpoints = Endpoints(intake, ask, health, ingest_token(settings), settings.ingest.max_body_bytes)
+        secret = settings.ingest.pagerduty_secret
+        self.endpoints = Endpoints(intake, ask, health, ingest_token(settings), settings.ingest.max_body_bytes, pagerduty_secret=secret)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

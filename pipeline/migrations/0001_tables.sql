@@ -81,6 +81,25 @@ CREATE TABLE IF NOT EXISTS {database}.beats {on_cluster} (
 ) ENGINE = {merge_tree} PARTITION BY toDate(at) ORDER BY (component, run, node, at)
 TTL toDateTime(at) + INTERVAL 2 DAY SETTINGS ttl_only_drop_parts = 1, {dedup};
 
+CREATE TABLE IF NOT EXISTS {database}.attempt_facts {on_cluster} (
+    run String,
+    attempt String,
+    node LowCardinality(String),
+    at DateTime64(6, 'UTC') CODEC(Delta, ZSTD),
+    facts Map(LowCardinality(String), String) CODEC(ZSTD(3))
+) ENGINE = {merge_tree} PARTITION BY toYYYYMM(at) ORDER BY (run, attempt, node, at)
+TTL toDateTime(at) + INTERVAL 400 DAY SETTINGS ttl_only_drop_parts = 1, {dedup};
+
+CREATE TABLE IF NOT EXISTS {database}.changes {on_cluster} (
+    id String,
+    at DateTime64(6, 'UTC'),
+    kind LowCardinality(String),
+    what String,
+    actor LowCardinality(String),
+    nodes String
+) ENGINE = {merge_tree} ORDER BY (at, id)
+SETTINGS {dedup};
+
 CREATE TABLE IF NOT EXISTS {database}.logs {on_cluster} (
     Timestamp DateTime64(9, 'UTC') CODEC(Delta, ZSTD),
     TraceId String,
@@ -248,13 +267,57 @@ CREATE TABLE IF NOT EXISTS {database}.notifications {on_cluster} (
 ) ENGINE = {merge_tree} ORDER BY (incident, at)
 SETTINGS {dedup};
 
+CREATE TABLE IF NOT EXISTS {database}.silences {on_cluster} (
+    old_state LowCardinality(String),
+    new_state LowCardinality(String),
+    reason String,
+    actor LowCardinality(String),
+    at DateTime64(6, 'UTC'),
+    hold String,
+    matcher String,
+    owner LowCardinality(String),
+    starts_at DateTime64(6, 'UTC'),
+    ends_at Nullable(DateTime64(6, 'UTC'))
+) ENGINE = {merge_tree} ORDER BY (hold, at)
+SETTINGS {dedup};
+
+CREATE TABLE IF NOT EXISTS {database}.maintenance {on_cluster} (
+    old_state LowCardinality(String),
+    new_state LowCardinality(String),
+    reason String,
+    actor LowCardinality(String),
+    at DateTime64(6, 'UTC'),
+    hold String,
+    matcher String,
+    owner LowCardinality(String),
+    starts_at DateTime64(6, 'UTC'),
+    ends_at Nullable(DateTime64(6, 'UTC'))
+) ENGINE = {merge_tree} ORDER BY (hold, at)
+SETTINGS {dedup};
+
+CREATE TABLE IF NOT EXISTS {database}.pauses {on_cluster} (
+    old_state LowCardinality(String),
+    new_state LowCardinality(String),
+    reason String,
+    actor LowCardinality(String),
+    at DateTime64(6, 'UTC'),
+    hold String,
+    matcher String,
+    owner LowCardinality(String),
+    starts_at DateTime64(6, 'UTC'),
+    ends_at Nullable(DateTime64(6, 'UTC'))
+) ENGINE = {merge_tree} ORDER BY (hold, at)
+SETTINGS {dedup};
+
 CREATE TABLE IF NOT EXISTS {database}.requests {on_cluster} (
     intent String,
     at DateTime64(6, 'UTC'),
     kind LowCardinality(String),
     target String,
     actor String,
-    reason String
+    reason String,
+    starts_at Nullable(DateTime64(6, 'UTC')),
+    ends_at Nullable(DateTime64(6, 'UTC'))
 ) ENGINE = {merge_tree} ORDER BY (at, intent)
 SETTINGS {dedup};
 

@@ -109,10 +109,26 @@ def _parse(request: type[Message], content_type: ContentType, body: bytes) -> An
         given = json.loads(body) if body else {}
         if _ESCAPED_SURROGATE.search(body):  # half of a pair is no text; protobuf's parser breaks on it
             json.dumps(given, ensure_ascii=False).encode()
+        _require_objects(given, request.DESCRIPTOR)
         _ids_to_base64(given)
         return json_format.ParseDict(given, request(), ignore_unknown_fields=True, max_recursion_depth=_MAX_DEPTH)
     except _BAD_JSON as e:
         raise InputError(f"the body is not a {request.DESCRIPTOR.name} in JSON: {str(e)[:200]}") from e
+
+
+def _require_objects(given: Any, descriptor: Any) -> None:
+    """protobuf's parser walks a list or a text as if it were an object, and finds nothing amiss. Raises ValueError for one."""
+    waiting = [(given, descriptor)]
+    while waiting:
+        value, kind = waiting.pop()
+        if not isinstance(value, dict):
+            raise ValueError(f"{kind.name} must be an object")
+        for field in kind.fields:
+            if field.message_type is None:
+                continue
+            for inner in (value.get(field.json_name), value.get(field.name)):
+                many = inner if field.is_repeated and isinstance(inner, list) else [inner]
+                waiting += [(one, field.message_type) for one in many if one is not None]
 
 
 def _ids_to_base64(given: Any) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final
 
-from pipeline.records import AttemptTransition, Beat, Event, Live, Record, RunTransition
+from pipeline.records import AttemptTransition, Beat, Change, Event, Live, Record, Request, RunTransition
 
 Row = Mapping[str, Any]
 MAX_REASONS: Final = 20  # that are told apart; what is beyond them is counted together
@@ -26,6 +26,8 @@ HASTE: Final[Mapping[type[Record], Haste]] = {
     Event: Haste.NOW,
     RunTransition: Haste.NOW,
     AttemptTransition: Haste.NOW,
+    Change: Haste.NOW,
+    Request: Haste.NOW,
 }
 
 

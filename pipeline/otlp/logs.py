@@ -10,12 +10,13 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from pipeline.catalog import events
+from pipeline.catalog.facts import MAX_FACTS, MAX_NAME, MAX_TEXT, MAX_WHAT, ChangeKind
 from pipeline.catalog.layers import Layer, Phase, Severity
 from pipeline.clock import to_micros
 from pipeline.errors import InputError
 from pipeline.otlp.decoded import Decoded, Row
 from pipeline.otlp.values import FutureTime, check_not_ahead, plain, text, texts, time
-from pipeline.records import REMOTE, AttemptTransition, Record, RunTransition
+from pipeline.records import REMOTE, AttemptFacts, AttemptTransition, Change, Record, RunTransition
 
 TABLE: Final = "table"  # the attribute by which a transition names its table
 _WIDE: Final = frozenset({"step", "completed", "tokens", "samples", "overrun"})  # 64-bit columns; the wire has 63 bits
@@ -68,8 +69,9 @@ def _record(log: LogRecord, now: datetime) -> Record:
 
 def _checked(record: Record, now: datetime) -> Record:
     """The record as it is kept; raises InputError where a value is none that its column may hold."""
-    if isinstance(record, (RunTransition, AttemptTransition)) and record.new_state not in record.states:
-        raise InputError(f"new_state={record.new_state!r} is none of {', '.join(record.states)}")
+    if isinstance(record, Change):
+        return _checked_change(record, now)
+    _check_record(record)
     changes: dict[str, Any] = {}
     for f in fields(record):
         value = getattr(record, f.name)
@@ -87,6 +89,30 @@ def _checked(record: Record, now: datetime) -> Record:
         elif f.name == "node" and value != value.lower():
             changes["node"] = value.lower()
     return replace(record, **changes) if changes else record
+
+
+def _check_record(record: Record) -> None:
+    if isinstance(record, (RunTransition, AttemptTransition)) and record.new_state not in record.states:
+        raise InputError(f"new_state={record.new_state!r} is none of {', '.join(record.states)}")
+    if isinstance(record, AttemptFacts):
+        _check_facts(record.facts)
+
+
+def _check_facts(facts: Mapping[str, str]) -> None:
+    if len(facts) > MAX_FACTS:
+        raise InputError(f"{len(facts)} facts are more than the {MAX_FACTS} that one attempt may have on a node")
+    if any(len(name) > MAX_NAME or len(value) > MAX_TEXT for name, value in facts.items()):
+        raise InputError(f"a fact's name may have {MAX_NAME} characters and its text {MAX_TEXT}")
+
+
+def _checked_change(change: Change, now: datetime) -> Change:
+    """A change has words of its own for its kind."""
+    check_not_ahead(to_micros(change.at), now)
+    if change.kind not in frozenset(ChangeKind):
+        raise InputError(f"kind={change.kind!r} is none of {', '.join(ChangeKind)}")
+    if not change.what.strip() or len(change.what) > MAX_WHAT:
+        raise InputError(f"what a change is must be said in 1 to {MAX_WHAT} characters")
+    return replace(change, nodes=change.nodes.lower())
 
 
 def _check_whole(name: str, value: int) -> None:

@@ -25,6 +25,6 @@ class RunState:
     ranks: int
 
 
-def run_states(store: Store, limit: int) -> list[RunState]:
-    """The runs, those in progress first, then the newest; at most `limit`."""
-    return [RunState(**row) for row in store.query(sql("run_states"), {"limit": limit})]
+def run_states(store: Store, limit: int, run: str = "") -> list[RunState]:
+    """The runs, or only the one called `run`: those in progress first, then the newest; at most `limit`."""
+    return [RunState(**row) for row in store.query(sql("run_states"), {"limit": limit, "run": run})]

@@ -12,7 +12,7 @@ FROM (
         argMax(runs.command, (runs.command != '', at)) AS command,
         argMax(runs.exit_code, at) AS exit_code,
         max(ranks) AS run_ranks
-    FROM runs GROUP BY run
+    FROM runs WHERE {run:String} IN ('', runs.run) GROUP BY run
 ) AS r
 LEFT JOIN (
     SELECT
@@ -21,7 +21,7 @@ LEFT JOIN (
         argMax(new_state, (launch, at)) AS attempt_state,
         max(launch) AS launches,
         argMax(ranks, (ranks > 0, launch, at)) AS attempt_ranks
-    FROM attempts GROUP BY run
+    FROM attempts WHERE {run:String} IN ('', attempts.run) GROUP BY run
 ) AS a USING (run)
 ORDER BY state != 'started', started_at DESC
 LIMIT {limit:UInt32}

@@ -19,6 +19,9 @@ class StepPoint:
 
 
 def run_steps(store: Store, run: str, since: datetime, until: datetime, *, bins: int, ranks: int) -> list[StepPoint]:
-    """At most `bins` bins for each of the `ranks` slowest ranks, over the steps that ended in [since, until]."""
+    """At most `bins` bins for each of the `ranks` slowest ranks, over the steps that ended in [since, until].
+
+    Each attempt's first step is left out: what it takes or saves belongs to the start.
+    """
     given = {"run": run, "since": since, "until": until, "bins": bins, "ranks": ranks}
     return [StepPoint(**row) for row in store.query(sql("run_steps"), given)]

@@ -5,22 +5,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from exporters.job.tree import send
 from exporters.sources.ring import parse_header
 from pipeline.clock import utcnow
-from pipeline.errors import SurefootError
-from surefoot.drill.plan import FAULT_OF, Located, Plan, Truth
+from pipeline.errors import InputError
+from surefoot.drill.plan import FAULT_OF, Located, NotCarriedOut, Pause, Plan, Truth
 from surefoot.drill.stack import Stack
+from surefoot.drill.stage import descendants
 from surefoot.hook.layout import HEADER_SIZE, LiveCell, read_live
+from surefoot.part_logs import last_line
 
 COLLECTIVE_PHASES = frozenset({"comm_wait"})
 LOOK_SECONDS = 0.002
 STARTING_LOOK_SECONDS = 0.05
-STOP_SECONDS = 30.0
-FINISH_SECONDS = 90.0
+STOP_SECONDS = 15.0
+REACH_SECONDS = 120.0  # in which the training must come to the fault, where the drill's own timeout is not longer
+FINISH_SECONDS = 90.0  # beyond twice what its steps take
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +55,29 @@ class Subject:
         """The launcher is gone."""
         return self.process.poll() is not None
 
-    def finished(self) -> bool:
+    def finished(self, plan: Plan, pause: Pause = time.sleep) -> bool:
         """Wait for its end; whether that came in time and in good order."""
-        try:
-            return self.process.wait(FINISH_SECONDS) == 0
-        except subprocess.TimeoutExpired:
-            return False
+        deadline = time.monotonic() + FINISH_SECONDS + 2 * plan.steps * plan.step_time
+        while not self.ended and time.monotonic() < deadline:
+            pause(STARTING_LOOK_SECONDS)
+        return self.process.poll() == 0
 
     def stop(self) -> None:
-        """End it in good order; the launcher ends its ranks."""
+        """End it and wait until nothing of it is left; the launcher ends its ranks."""
         if self.ended:
             return
+        below = descendants(self.process.pid)
+        for one in below:
+            send(one, signal.SIGCONT)  # a stopped rank would not hear that it is to end
         self.process.terminate()
         try:
             self.process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
+            below += descendants(self.process.pid)
             self.process.kill()
             self.process.wait()
+        for one in below:  # but for a launcher killed by force they are gone
+            send(one, signal.SIGKILL)
 
 
 def command(plan: Plan, out: Path, extra: Sequence[str] = ()) -> list[str]:
@@ -96,16 +107,26 @@ def start(plan: Plan, stack: Stack, run: str, extra: Sequence[str] = ()) -> Subj
     return Subject(process, run, out)
 
 
-def inject(plan: Plan, stack: Stack, subject: Subject) -> Truth:
+@contextmanager
+def running(plan: Plan, stack: Stack, run: str) -> Iterator[Subject]:
+    """As `start`; the training is stopped with the block."""
+    subject = start(plan, stack, run)
+    try:
+        yield subject
+    finally:
+        subject.stop()
+
+
+def inject(plan: Plan, stack: Stack, subject: Subject, pause: Pause = time.sleep) -> Truth:
     """Wait until the rank has done `inject_after` steps, then hurt it.
 
     A stop lands where the plan wants it: its phase is read again after the signal, and a rank that had
-    moved on is let go and stopped anew. Raises SurefootError where the training never gets that far.
+    moved on is let go and stopped anew. Raises NotCarriedOut where the training never gets that far.
     """
-    deadline = time.monotonic() + plan.timeout
+    deadline = time.monotonic() + _reach(plan)
     located = Located(FAULT_OF[plan.kind].layer, stack.settings.node, plan.rank)
     while True:
-        rank = _await_step(plan, stack, subject, deadline)
+        rank = _await_step(plan, stack, subject, deadline, pause)
         os.kill(rank.pid, signal.SIGKILL if plan.kind == "kill" else signal.SIGSTOP)
         at = utcnow()
         hit = _look(stack, subject.run, plan.rank) or rank
@@ -114,16 +135,20 @@ def inject(plan: Plan, stack: Stack, subject: Subject) -> Truth:
         os.kill(rank.pid, signal.SIGCONT)
 
 
-def _await_step(plan: Plan, stack: Stack, subject: Subject, deadline: float) -> Rank:
+def _await_step(plan: Plan, stack: Stack, subject: Subject, deadline: float, pause: Pause) -> Rank:
     while True:
         if subject.ended:
-            raise SurefootError(f"the training ended before the fault: see {subject.out / 'train.log'} (keep it with --keep)")
+            raise NotCarriedOut(f"the training ended before the fault: {last_line(subject.out / 'train.log')}")
         if time.monotonic() > deadline:
-            raise SurefootError(f"the training did not reach step {plan.inject_after} in {plan.timeout:.0f} s: try a longer --timeout")
+            raise NotCarriedOut(f"the training did not reach step {plan.inject_after} in {_reach(plan):.0f} s: try a longer --timeout")
         rank = _look(stack, subject.run, plan.rank)
         if rank and (rank.cell.completed or 0) >= plan.inject_after and _fits(plan, rank.cell):
             return rank
-        time.sleep(LOOK_SECONDS if rank and rank.cell.completed else STARTING_LOOK_SECONDS)
+        pause(LOOK_SECONDS if rank and rank.cell.completed else STARTING_LOOK_SECONDS)
+
+
+def _reach(plan: Plan) -> float:
+    return max(plan.timeout, REACH_SECONDS)
 
 
 def _fits(plan: Plan, cell: LiveCell) -> bool:
@@ -131,11 +156,12 @@ def _fits(plan: Plan, cell: LiveCell) -> bool:
 
 
 def _look(stack: Stack, run: str, rank: int) -> Rank | None:
-    """The rank in the newest attempt of `run`; None while it has no ring, or its cell is being written."""
-    rings = sorted(stack.settings.ring_dir.glob(f"{run}-*.{rank}.ring"), key=lambda p: p.stat().st_mtime_ns)
-    if not rings:
+    """The rank in the newest attempt of `run`; None while it has no ring, or that or its cell is being written."""
+    try:
+        rings = sorted(stack.settings.ring_dir.glob(f"{run}-*.{rank}.ring"), key=lambda p: p.stat().st_mtime_ns)
+        head = rings[-1].read_bytes()[:HEADER_SIZE] if rings else b""
+        header = parse_header(head)
+    except (InputError, FileNotFoundError):
         return None
-    head = rings[-1].read_bytes()[:HEADER_SIZE]
-    cell = read_live(memoryview(head))
-    header = parse_header(head)
+    cell = read_live(memoryview(head)) if len(head) == HEADER_SIZE else None
     return cell and Rank(header.attempt, header.pid, cell)

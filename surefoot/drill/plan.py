@@ -1,13 +1,23 @@
 """What a drill does, and what came of it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from pipeline.catalog import faults
 from pipeline.catalog.layers import ActionMode
+from pipeline.errors import SurefootError
+
+Say = Callable[[str], object]
+Pause = Callable[[float], object]
+"""Sleeps so many seconds. May raise to end the drill: it is called only where nothing is half done."""
 
 FAULT_OF = {"kill": faults.RANK_CRASH, "hang": faults.RANK_STOPPED}
+
+
+class NotCarriedOut(SurefootError):
+    """The drill came to no result: its stack or its training did not get that far. Their logs say more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,15 @@ class Truth:
     phase: str  # the phase in which the rank was hit, "" between phases
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a drill came to its end."""
+
+    resolved: bool  # the incident was
+    finished: bool  # the training did, with exit code 0
+    gave_up: bool  # the training was stopped, since the fault was not mended in time
+
+
 @dataclass(slots=True)
 class Result:
     """A drill's outcome. Durations are seconds from the injection; None is "did not happen"."""
@@ -62,6 +81,7 @@ class Result:
     located: Located | None = None
     attempt: str = ""
     action: str = ""
+    unapproved: bool = False  # a restart waited for a person to the end
     seconds: dict[str, float | None] = field(default_factory=dict)
     cold_start: float | None = None
     goodput: float | None = None

@@ -19,6 +19,8 @@ class Recipe:
     eval_seconds: float
     compile_seconds: float
     batch: int
+    resume_newest: bool
+    group_timeout: float
 
 
 def read_recipe(arguments: list[str] | None = None) -> Recipe:
@@ -34,4 +36,6 @@ def read_recipe(arguments: list[str] | None = None) -> Recipe:
     parser.add_argument("--eval-seconds", type=float, default=0.0, help="seconds an eval takes at least")
     parser.add_argument("--compile-seconds", type=float, default=0.0, help="seconds of work before the first step")
     parser.add_argument("--batch", type=int, default=32, help="samples a step and rank")
+    parser.add_argument("--resume-newest", action="store_true", help="find the newest checkpoint oneself where no launcher names one")
+    parser.add_argument("--group-timeout", type=float, default=0.0, help="seconds a collective may take; 0: PyTorch's default")
     return Recipe(**vars(parser.parse_args(arguments)))

@@ -22,6 +22,12 @@ def folder(out: Path) -> Path:
     return Path(named) if named else out / "checkpoints"
 
 
+def newest(root: Path) -> str:
+    """The checkpoint of the highest step in `root`, "" where there is none."""
+    found = _steps(root)
+    return str(found[-1]) if found else ""
+
+
 def save(root: Path, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, monitor: StepMonitor) -> None:
     """Write the checkpoint of `step`; every rank calls it. A name without `.partial` is durable, marked or not."""
     final = root / f"step-{step}"
@@ -64,6 +70,11 @@ def _barrier(monitor: StepMonitor) -> None:
 
 
 def _prune(root: Path) -> None:
-    found = [(int(path.name.removeprefix("step-")), path) for path in root.glob("step-*") if path.name.removeprefix("step-").isdecimal()]
-    for _, path in sorted(found)[:-KEPT]:
+    for path in _steps(root)[:-KEPT]:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _steps(root: Path) -> list[Path]:
+    """The durable checkpoints, by step."""
+    found = [path for path in root.glob("step-*") if path.name.removeprefix("step-").isdecimal()]
+    return sorted(found, key=lambda path: int(path.name.removeprefix("step-")))

@@ -7,17 +7,20 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from pipeline.errors import SurefootError
 from pipeline.settings import Settings, load
+from surefoot.drill.plan import NotCarriedOut, Pause
+from surefoot.part_logs import last_line
 
 READY_SECONDS = 90.0
-STOP_SECONDS = 40.0
+STOP_SECONDS = 60.0  # more than `surefoot up` takes to kill parts that do not stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +54,23 @@ def status(settings: Settings) -> dict[str, Any]:
         return {}
 
 
-def start(folder: Path, extra: dict[str, Any]) -> Stack:
+@contextmanager
+def running(folder: Path, extra: dict[str, Any], pause: Pause) -> Iterator[Stack]:
+    """As `start`; the stack is stopped with the block."""
+    stack = start(folder, extra, pause)
+    try:
+        yield stack
+    finally:
+        stack.stop()
+
+
+def start(folder: Path, extra: dict[str, Any], pause: Pause = time.sleep) -> Stack:
     """Start a stack in `folder` with the settings `extra` over the drill's own, and wait until it is ready.
 
-    Raises SurefootError naming the log where it does not become ready.
+    Raises NotCarriedOut with its last words where it does not become ready, and what `pause` raises; then nothing of it runs.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    pause(0)
+    (folder / "tmp").mkdir(parents=True, exist_ok=True)  # the database's engine, stopped while it starts, leaves a folder there
     config = folder / "surefoot.yaml"
     config.write_text(yaml.safe_dump({**_own_settings(folder), **extra}), encoding="utf-8")
     settings = load(config)
@@ -66,16 +80,25 @@ def start(folder: Path, extra: dict[str, Any]) -> Stack:
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
+            env={**os.environ, "TMPDIR": str(folder / "tmp")},
             start_new_session=True,
         )
     stack = Stack(process, settings, config, folder)
-    deadline = time.monotonic() + READY_SECONDS
-    while not status(settings).get("ready"):
-        if process.poll() is not None or time.monotonic() > deadline:
-            stack.stop()
-            raise SurefootError(f"the stack did not start: {_last_line(folder / 'up.log')} (see {folder})")
-        time.sleep(0.1)
+    try:
+        _await_ready(stack, pause)
+    except BaseException:
+        stack.stop()
+        raise
     return stack
+
+
+def _await_ready(stack: Stack, pause: Pause) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while not status(stack.settings).get("ready"):
+        if stack.process.poll() is not None or time.monotonic() > deadline:
+            told = last_line(stack.folder / "up.log").removeprefix("surefoot: ")
+            raise NotCarriedOut(f"the stack did not start: {told or 'it said nothing'}")
+        pause(0.1)
 
 
 def _own_settings(folder: Path) -> dict[str, Any]:
@@ -101,8 +124,3 @@ def free_ports(count: int) -> list[int]:
     finally:
         for s in sockets:
             s.close()
-
-
-def _last_line(path: Path) -> str:
-    lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"

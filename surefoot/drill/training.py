@@ -9,7 +9,7 @@ import json
 import os
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import TextIOWrapper
 
 import torch
@@ -49,7 +49,7 @@ class Job:
 def begin(recipe: Recipe, monitor: StepMonitor) -> Job:
     """Join the other ranks and make the model, as every rank makes it."""
     torch.set_num_threads(1)
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", timeout=timedelta(seconds=recipe.group_timeout) if recipe.group_timeout else None)
     torch.manual_seed(recipe.seed)
     net = nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.Tanh(), nn.Dropout(0.1), nn.Linear(HIDDEN, CLASSES))
     model = DistributedDataParallel(net)
@@ -61,9 +61,10 @@ def begin(recipe: Recipe, monitor: StepMonitor) -> Job:
 
 def train(job: Job) -> None:
     """From the checkpoint that the launcher names, or from the start, to the recipe's last step."""
-    if job.monitor.resume_from:
+    source = job.monitor.resume_from or (job.recipe.resume_newest and saving.newest(saving.folder(job.recipe.out)))
+    if source:
         with job.monitor.phase("load_checkpoint"):
-            job.next_step = saving.load(job.monitor.resume_from, job.bare, job.optimizer, job.rank) + 1
+            job.next_step = saving.load(source, job.bare, job.optimizer, job.rank) + 1
     if job.recipe.compile_seconds:
         with job.monitor.phase("compile"):
             _work(job, job.recipe.compile_seconds)

@@ -10,9 +10,8 @@ from pipeline.queries.run_incidents import run_incidents
 from pipeline.records import IncidentTransition
 from pipeline.store import Store
 from surefoot.drill.pager import Pager, Received
-from surefoot.drill.plan import Truth
+from surefoot.drill.plan import Pause, Say, Truth
 
-Say = Callable[[str], object]
 LOOK_SECONDS = 1.0
 
 
@@ -25,6 +24,7 @@ class Watch:
     truth: Truth
     run: str
     say: Say
+    pause: Pause
     incident: IncidentTransition | None = None
     told: dict[str, datetime] = field(default_factory=dict)
 
@@ -37,7 +37,7 @@ class Watch:
                 return True
             if give_up():
                 deadline = min(deadline, time.monotonic() + 10)  # the run is over: what is not there soon will not come
-            time.sleep(LOOK_SECONDS)
+            self.pause(LOOK_SECONDS)
         return False
 
     def pages(self) -> list[Received]:
@@ -67,7 +67,7 @@ class Watch:
         self._tell("resolved", i.resolved_at, "")
         for action in ("trigger", "resolve"):
             if page := self._page(action):
-                self._tell(f"paged ({action})", page.at, page.body.get("payload", {}).get("summary", ""))
+                self._tell(f"paged ({action})", page.at, page.body.get("payload", {}).get("summary", "").partition(". ")[0])
 
     def _tell(self, milestone: str, at: datetime | None, text: str) -> None:
         if at is None or milestone in self.told:

@@ -1,19 +1,14 @@
 """The leader's jobs under a real scheduler, and what is told when the store is away."""
 
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from apscheduler.schedulers.background import BackgroundScheduler
 
-from alerts.detectors.verdict import Verdict
-from alerts.incidents.correlate import first_transition
-from alerts.incidents.lifecycle import State, move
 from alerts.jobs import STUCK_SECONDS, Heart, register
 from alerts.outbox import Result
-from alerts.pages import events_due, page
 from alerts.paging import record_result
-from pipeline.catalog.faults import RANK_CRASH
 from pipeline.errors import StoreUnavailable
 from pipeline.patience import Patient
 from pipeline.records import Beat, NotificationTransition
@@ -65,28 +60,6 @@ def test_a_leader_whose_ticks_fail_gives_no_sign_of_life(store: Store) -> None:
         heart()
         beats.append(len(store.query("SELECT at FROM beats")))
     assert beats == [1, 2, 2, 3]
-
-
-def test_a_page_tells_what_where_and_since_when_and_links_to_the_incident() -> None:
-    verdict = Verdict(key="k", detector="rank_exit", fault=RANK_CRASH, run="r", attempt="r-1", reason="killed", onset=NOW, node="a", rank=1)
-    incident = first_transition(verdict, "i1", NOW + timedelta(seconds=1))
-    told = page(incident, "trigger", [], [], "http://console", NOW)
-    assert told.summary == "A rank's process died: rank 1 on a, run r"
-    assert (told.dedup_key, told.severity, told.source, told.group, told.cls, told.component) == (
-        "i1",
-        "critical",
-        "a",
-        "r",
-        "rank_crash",
-        "rank 1",
-    )
-    assert told.links == (("Incident", "http://console/incident?incident=i1"), ("Run", "http://console/run?run=r"))
-    assert told.details["done"] == "nothing yet"
-    assert told.details["onset"] == "2026-05-04T12:00:00.000+00:00"
-    assert events_due(incident) == ("trigger",)
-    known = move(incident, State.OPEN, "", NOW, acknowledged_by="ann")
-    assert events_due(known) == ("trigger", "acknowledge")
-    assert events_due(move(known, State.RESOLVED, "", NOW, resolved_at=NOW)) == ("trigger", "acknowledge", "resolve")
 
 
 def test_the_outcome_of_a_page_is_written_once_however_often_it_is_told(store: Store) -> None:

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
 from structlog.testing import capture_logs
 from werkzeug import Request, Response
 
 from alerts.receivers import log, pagerduty, webhook
+from alerts.receivers.fit import details_that_fit, encode
 from alerts.receivers.page import Page
 from alerts.receivers.registry import KINDS, receivers, wants
 from pipeline.errors import DeliveryError, SettingsError
@@ -64,8 +67,12 @@ def test_a_trigger_is_what_pagerdutys_events_api_documents() -> None:
 
 
 @pytest.mark.parametrize("event", ["acknowledge", "resolve"])
-def test_acknowledge_and_resolve_carry_the_key_and_no_payload(event: str) -> None:
-    assert sent(page(event=event)) == {"routing_key": "K" * 32, "event_action": event, "dedup_key": "5f0c"}
+def test_acknowledge_and_resolve_carry_the_key_and_what_is_useful_then(event: str) -> None:
+    body = sent(page(event=event, summary="Resolved after 6.4 s: rank 1 on n1 died"))
+    assert (body["event_action"], body["dedup_key"]) == (event, "5f0c")
+    assert body["payload"]["summary"] == "Resolved after 6.4 s: rank 1 on n1 died"
+    assert body["payload"]["custom_details"] == {"attempt": "run-a-1", "confidence": "1.0"}
+    assert len(pagerduty.render(page(event=event, details={"a": "大" * 200_000}), "K")) <= 512_000
 
 
 @pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=3))])
@@ -95,10 +102,28 @@ def test_details_over_512000_bytes_are_cut_value_by_value_first() -> None:
     assert details["stack"] == "y" * 1023 + "…"
 
 
-def test_details_that_do_not_fit_even_then_become_a_note() -> None:
+def test_of_details_that_do_not_fit_even_then_the_first_are_kept_and_a_note_says_so() -> None:
     raw = pagerduty.render(page(details={f"k{n}": "大" * 1000 for n in range(300)}), "K")
     assert len(raw) <= 512_000
-    assert json.loads(raw)["payload"]["custom_details"]["note"].startswith("details left out: ")
+    details = json.loads(raw)["payload"]["custom_details"]
+    assert details.pop("note").startswith("details left out: ")
+    assert list(details) == [f"k{n}" for n in range(len(details))], "the first of them are there, whole"
+    assert set(details.values()) == {"大" * 1000}
+    assert 512_000 - len(raw) < 3100, "and as many as fit"
+
+
+NAMES = st.text(max_size=40).filter(lambda name: name != "note")
+
+
+@given(st.dictionaries(NAMES, st.text(max_size=3000), max_size=12), st.integers(120, 20_000))
+def test_details_always_fit_and_are_cut_at_characters_from_the_end(details: dict[str, str], room: int) -> None:
+    kept = details_that_fit(details, room)
+    assert len(encode(kept)) <= room
+    assert set(json.loads(encode(kept))) == {k.encode("utf-8", "replace").decode() for k in kept}
+    whole = [k for k in kept if k != "note"]
+    assert whole == list(details)[: len(whole)], "in their order, the first ones"
+    assert all(kept[k] in (details[k], details[k][:1023] + "…") for k in whole)
+    assert len(whole) == len(details) or "note" in kept
 
 
 def test_the_limit_counts_bytes_where_characters_would_fit() -> None:
@@ -197,7 +222,7 @@ def test_an_endless_answer_is_not_read_to_its_end(httpserver: HTTPServer) -> Non
 
 
 def test_an_address_that_is_none_is_a_permanent_error() -> None:
-    made = receivers([ReceiverSettings(kind="webhook", url="not an address")])
+    made = receivers([ReceiverSettings.model_construct(kind="webhook", url="not an address")])  # settings would refuse it before
     with pytest.raises(DeliveryError) as caught:
         made["webhook"].send("n", page())
     assert caught.value.permanent

@@ -174,7 +174,44 @@ def test_a_start_up_failure_is_restarted_once_and_then_the_run_is_ended_and_some
     world.tick()
     assert world.incidents()[-1].new_state == "resolved"
     assert world.incidents()[-1].acknowledged_by == "ann"
-    assert [n.event for n in world.notifications() if n.receiver == "pager"] == ["trigger", "acknowledge", "resolve"]
+    paged = [(n.dedup_key.partition(":")[2], n.event) for n in world.notifications() if n.receiver == "pager"]
+    assert paged[:2] == [("", "trigger"), ("stopped", "trigger")], "that it is not restarted any more is a page of its own"
+    assert sorted(paged[2:]) == [("", "acknowledge"), ("", "resolve"), ("stopped", "acknowledge"), ("stopped", "resolve")]
+
+
+def test_who_acknowledged_a_restart_is_woken_again_when_the_run_is_not_restarted_any_more(world: Any) -> None:
+    world.run()
+    world.attempt("starting")
+    world.wait(2)
+    world.attempt("ended", exit_code=1)
+    world.beat(state="waiting")
+    world.tick()
+    incident = world.incidents()[0].incident
+    world.asks("i1", "acknowledge", incident)
+    world.wait(1)
+    world.tick()
+    world.answers(world.actions()[0].action, "done")
+    world.attempt("starting", launch=2)
+    world.tick()
+    world.wait(2)
+    world.attempt("ended", launch=2, exit_code=1)
+    world.tick()
+    world.wait(1)
+    world.answers(world.actions()[-1].action, "done")
+    world.run("failed", exit_code=1)
+    world.tick()
+    world.tick()
+    assert (world.incidents()[-1].new_state, world.incidents()[-1].acknowledged_by) == ("open", ""), "nobody knows of this yet"
+    events = [(n.dedup_key.partition(":")[2], n.event) for n in world.notifications() if n.receiver == "pager"]
+    assert events == [("", "trigger"), ("", "acknowledge"), ("stopped", "trigger")]
+    world.asks("i2", "acknowledge", incident)
+    world.wait(1)
+    world.tick()
+    world.wait(1)
+    world.tick()
+    assert world.incidents()[-1].new_state == "resolved"
+    events = [(n.dedup_key.partition(":")[2], n.event) for n in world.notifications() if n.receiver == "pager"]
+    assert sorted(events[3:]) == [("", "resolve"), ("stopped", "acknowledge"), ("stopped", "resolve")]
 
 
 def test_a_failure_that_comes_back_at_the_same_place_ends_the_run_after_three_restarts(world: Any) -> None:

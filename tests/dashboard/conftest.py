@@ -2,11 +2,14 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
 
 from pipeline.catalog.devices import device_id
 from pipeline.catalog.metrics import HOST
@@ -65,16 +68,10 @@ class Seed:
         start = self.back(seconds)
         self.write(
             RunTransition(
-                old_state="",
-                new_state="started",
-                reason="launched",
-                actor=f"launcher:{nodes[0]}",
-                at=start,
-                run=run,
-                node=nodes[0],
+                old_state="", new_state="started", reason="launched", actor=f"launcher:{nodes[0]}", at=start, run=run, node=nodes[0],
                 command=COMMAND,
             )
-        )
+        )  # fmt: skip
         cuts = [(1, seconds, crash_at or 0.0)] + ([(2, crash_at - 9.0, 0.0)] if crash_at else [])
         step, spread = 0, {}
         for launch, begin, end in cuts:
@@ -86,42 +83,48 @@ class Seed:
         self._live(run, f"{run}-{cuts[-1][0]}", nodes, ranks, step)
         self._ledger(run, ranks, spread)
         self._logs(run, f"{run}-{cuts[-1][0]}", nodes[0], step, step_seconds)
+        last = cuts[-1][0]
         self.write(
             Event(
-                id=f"{run}-ckpt",
-                at=self.back(min(150, seconds / 2)),
-                kind="checkpoint_completed",
-                layer="storage",
-                severity="info",
-                run=run,
-                code=str(step // 100 * 100),
+                id=f"{run}-ckpt", at=self.back(min(150, seconds / 2)), kind="checkpoint_completed", layer="storage", severity="info",
+                run=run, code=str(step // 100 * 100),
             ),
             *(
-                Beat(
-                    component="launcher",
-                    at=self.back(0.5),
-                    node=n,
-                    run=run,
-                    attempt=f"{run}-{cuts[-1][0]}",
-                    state="running",
-                    launch=cuts[-1][0],
-                )
+                Beat(component="launcher", at=self.back(0.5), node=n, run=run, attempt=f"{run}-{last}", state="running", launch=last)
                 for n in nodes
             ),
+        )  # fmt: skip
+
+    def over(self, run: str, state: str, reason: str, *, ago: float, code: int | None = None, attempt: str = "", told: bool = True) -> None:
+        """The end of `run` `ago` seconds ago; its launcher told (or not) how `attempt` and its first two ranks ended."""
+        end = RunTransition(
+            old_state="started", new_state=state, reason=reason, actor="x", at=self.back(ago), run=run, node="gpu-07", exit_code=code
         )
+        self.write(end)
+        if attempt and told:
+            launch = int(attempt.rpartition("-")[2])
+            self.write(
+                AttemptTransition(
+                    old_state="running", new_state="ended", reason=reason, actor="x", at=end.at, run=run, attempt=attempt, launch=launch,
+                    exit_code=code,
+                ),
+                self.exit(run, attempt, 0, end.at, "-15", {"signal": "SIGTERM", "stopped_by": "launcher"}),
+                self.exit(run, attempt, 1, end.at, "1", {}),
+            )  # fmt: skip
+
+    def exit(self, run: str, attempt: str, rank: int, at: datetime, code: str, attrs: dict[str, str]) -> Event:
+        """A rank's end, as its launcher tells it."""
+        return Event(
+            id=f"{attempt}-{rank}-exit", at=at, kind="rank_exited", layer="framework", severity="info", run=run, attempt=attempt, rank=rank,
+            code=code, attrs=attrs,
+        )  # fmt: skip
 
     def _attempt(self, run: str, attempt: str, launch: int, node: str, ranks: int, begin: float, ended: float | None) -> None:
         resumed = f"/checkpoints/{run}/step_00002100" if launch > 1 else ""
         base = AttemptTransition(
-            old_state="",
-            new_state="issued",
-            reason="the launcher asked for it",
-            actor="leader",
-            at=self.back(begin),
-            run=run,
-            attempt=attempt,
-            launch=launch,
-        )
+            old_state="", new_state="issued", reason="the launcher asked for it", actor="leader", at=self.back(begin), run=run,
+            attempt=attempt, launch=launch,
+        )  # fmt: skip
         starting = replace(
             base, old_state="issued", new_state="starting", at=self.back(begin - 0.4), node=node, ranks=ranks, resume_from=resumed
         )
@@ -178,18 +181,12 @@ class Seed:
             for rank in range(ranks):
                 rows += [
                     LedgerEntry(
-                        run=run,
-                        attempt=attempt,
-                        generation=g,
-                        rank=rank,
-                        started_at=self.back(a),
-                        ended_at=self.back(b),
-                        category=c,
+                        run=run, attempt=attempt, generation=g, rank=rank, started_at=self.back(a), ended_at=self.back(b), category=c,
                         incident=i,
                     )
                     for g in (1, 2)  # the older generation must not count
                     for a, b, c, i in pieces
-                ]
+                ]  # fmt: skip
         self.write(*rows)
 
     def _pieces(self, begin: float, end: float, *, crashed: bool) -> list[tuple[float, float, str, str]]:
@@ -233,14 +230,9 @@ class Seed:
             detected_at=at(0.9), located_at=at(0.9),
         )  # fmt: skip
         acting = replace(
-            opened,
-            old_state="open",
-            new_state="mitigating",
-            reason="restart_run was sent",
-            at=at(1.3),
-            acted_at=at(1.3),
+            opened, old_state="open", new_state="mitigating", reason="restart_run was sent", at=at(1.3), acted_at=at(1.3),
             next_attempt=f"{run}-2",
-        )
+        )  # fmt: skip
         waiting = replace(acting, old_state="mitigating", new_state="recovering", reason="the new attempt is up", at=at(3.1))
         over = replace(
             waiting, old_state="recovering", new_state="resolved", reason="caught up with the step before the failure", at=at(39.4),
@@ -285,16 +277,8 @@ class Seed:
         )  # fmt: skip
         rows: list[Record] = [found, action]
         if mode == "auto":
-            rows.append(
-                replace(
-                    action,
-                    old_state="issued",
-                    new_state="succeeded",
-                    reason="the new attempt was spawned",
-                    actor=f"launcher:{node}",
-                    at=at(3.0),
-                )
-            )
+            done = replace(action, old_state="issued", new_state="succeeded", reason="the new attempt was spawned", at=at(3.0))
+            rows.append(replace(done, actor=f"launcher:{node}"))
             rows.append(replace(found, old_state="open", new_state="cleared", reason=f"attempt {run}-2 completed a step", at=at(10.5)))
         stack = 'Thread 4711 (active): "MainThread"\n    all_reduce (torch/distributed/distributed_c10d.py:2806)\n    main (train.py:208)'
         rows += [self._capture(incident, run, node, r, stack, at(5.4 if hang else 1.6)) for r in (0, 1)]
@@ -333,6 +317,22 @@ class Seed:
         self._crash_rest(run, incident, onset, rank, node, mode="approve")
         self._pages(incident, onset, resolved=None)
 
+    def loop(self, run: str, incident: str = "inc-loop", *, ago: float) -> None:
+        """A run that failed twice at its start: opened without a place, which its second finding names; no restart is due."""
+        at, later = self.back(ago), self.back(ago - 4)
+        opened = IncidentTransition(
+            old_state="", new_state="open", reason="first finding", actor="leader", at=at, incident=incident, key="l", fault="restart_loop",
+            layer="scheduler", severity="critical", title=f"The run failed the same way too often: vm, run {run}", run=run,
+            attempt=f"{run}-1", node="vm", onset=at, detected_at=at,
+        )  # fmt: skip
+        found = FindingTransition(
+            old_state="", new_state="open", reason="the command ended with 1", actor="leader", at=at, finding="f-1", key="k",
+            detector="rank_exit", fault="startup_failure", layer="framework", severity="critical", run=run, attempt=f"{run}-1", node="vm",
+            confidence=0.5, incident=incident,
+        )  # fmt: skip
+        named = replace(found, reason="rank 0 exited with 1", at=later, finding="f-2", attempt=f"{run}-2", rank=0, confidence=1.0)
+        self.write(opened, replace(opened, at=later, reason=f"attempt {run}-2 failed too", next_attempt=f"{run}-2"), found, named)
+
     def warning(self, incident: str = "inc-warning", *, ago: float, node: str = "gpu-11") -> None:
         """A node's agent is silent: a warning, nobody's work is hurt."""
         at = self.back(ago)
@@ -350,3 +350,50 @@ class Seed:
 def seed(store: Store) -> Iterator[Seed]:
     """A Seed for this test's store, as of now."""
     yield Seed(store, utcnow())
+
+
+@pytest.fixture
+def console(store_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AppTest]]:
+    """Draws a page of the console on this test's store: `console("incident", incident="x")`. A second call is a second session."""
+    for name, value in store_environment.items():
+        if name.startswith("SUREFOOT_"):
+            monkeypatch.setenv(name, value)
+    forget()
+
+    def draw(page: str, **query: str) -> AppTest:
+        script = f"from dashboard.views import {page}\n{page}.page()\n"
+        test = AppTest.from_string(script, default_timeout=60)
+        test.query_params.update(query)
+        return test.run()
+
+    yield draw
+    forget()
+
+
+@pytest.fixture
+def later() -> Callable[[], None]:
+    """Lets the time pass for which an answer of the store serves everybody."""
+    return st.cache_data.clear
+
+
+def forget() -> None:
+    """Empty the caches that all sessions of a process share."""
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def markup_of() -> Callable[[AppTest], str]:
+    """All that a page drew as HTML."""
+
+    def markup(page: AppTest) -> str:
+        assert not page.exception, page.exception
+        return "\n".join(element.proto.body for element in page.get("html"))
+
+    return markup
+
+
+@pytest.fixture
+def says(markup_of: Callable[[AppTest], str]) -> Callable[[AppTest], str]:
+    """What a page says, without its tags, in one line."""
+    return lambda page: " ".join(re.sub(r"<[^>]*>", " ", markup_of(page)).split())

@@ -99,6 +99,7 @@ def test_a_deep_link_survives_a_reload_and_an_acknowledgement_reaches_the_leader
     page.locator("a.sf-card").first.click()
     title.wait_for()
     assert page.url == f"{address}/incident?incident=inc-open"
+    assert page.title() == "moe-16e-sft hangs: rank 5 never reached the all_reduce of step 2431 · Surefoot"
     page.reload()
     title.wait_for()
 
@@ -115,6 +116,30 @@ def test_a_deep_link_survives_a_reload_and_an_acknowledgement_reaches_the_leader
     page.screenshot(path=keep / "incident.png")
 
     page.get_by_role("link", name="moe-16e-sft", exact=True).click()
-    page.get_by_text("newest first").wait_for()
-    assert page.url == f"{address}/run?run=moe-16e-sft"
+    page.get_by_text("longest without progress first").wait_for()
+    assert page.url == f"{address}/run?run=moe-16e-sft" and page.title() == "Run moe-16e-sft · Surefoot"
     page.screenshot(path=keep / "run.png", full_page=True)
+
+
+WIDER = """() => [
+    document.scrollingElement, ...document.querySelectorAll('.stHtml, .stHtml .sf-code, .stHtml .sf-legend, .stVegaLiteChart')
+  ].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => `${e.className}: ${e.scrollWidth} in ${e.clientWidth}`)"""
+
+
+def test_nothing_is_cut_off_on_a_telephone(address: str, page: Any, seed: Any, keep: Path) -> None:
+    seed.signs()
+    seed.run("llama-8b-sft", nodes=("gpu-07", "gpu-08"), ranks=4, seconds=200, step_seconds=2.0, crash_at=100)
+    seed.crash("llama-8b-sft", ago=100)
+    page.set_viewport_size({"width": 390, "height": 1600})
+    for where, title, awaited in (
+        ("now", "Now", "Signs of life"),
+        ("run", "Runs", "in progress first"),
+        ("run?run=llama-8b-sft", "Run llama-8b-sft", "A dashed line"),
+        ("incident", "Incidents", "newest first"),
+        ("incident?incident=inc-resolved", "Rank 3 of llama-8b-sft was killed by SIGKILL", "What it cost"),
+    ):
+        page.goto(f"{address}/{where}")
+        page.get_by_text(awaited).first.wait_for()
+        page.screenshot(path=keep / "telephone.png", full_page=True)
+        assert page.title() == f"{title} · Surefoot"
+        assert page.evaluate(WIDER) == []

@@ -1,5 +1,6 @@
 """Nothing that comes from data becomes HTML."""
 
+from dashboard import parts
 from dashboard.markup import Html, div, el, join, link
 
 
@@ -23,3 +24,9 @@ def test_a_string_that_is_changed_is_text_again() -> None:
 def test_a_link_quotes_what_it_leads_to() -> None:
     assert link("incident", "go", incident='a b&c"') == '<a href="incident?incident=a+b%26c%22">go</a>'
     assert link("now", "Now") == '<a href="now">Now</a>'
+
+
+def test_a_command_breaks_between_its_words_only() -> None:
+    assert parts.command("run --step-time <1>") == (
+        '<span class="sf-word">run</span> <span class="sf-word">--step-time</span> <span class="sf-word">&lt;1&gt;</span> '
+    )

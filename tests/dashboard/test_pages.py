@@ -1,22 +1,23 @@
 """Each page on an empty store, with an open and with a resolved incident, and what its buttons write."""
 
-import re
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Button
 
 from dashboard import ask, serve
+from pipeline.clock import utcnow
 from pipeline.errors import StoreUnavailable
+from pipeline.hold_records import HoldTransition, MaintenanceTransition, PauseTransition, SilenceTransition
 from pipeline.queries.incident_history import incident_history
 from pipeline.queries.requests_about import requests_about
-from pipeline.records import Request
+from pipeline.records import NotificationTransition, Request, RunTransition
 from pipeline.settings import ConsoleSettings, Settings
 from pipeline.store import Store
 from slo.figures_job import FiguresJob
@@ -30,65 +31,56 @@ def button(page: AppTest, label: str) -> Button:
     return found
 
 
-@pytest.fixture
-def console(store_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., AppTest]]:
-    """Draws a page of the console on this test's store: `console("incident", incident="x")`. A second call is a second session."""
-    for name, value in store_environment.items():
-        if name.startswith("SUREFOOT_"):
-            monkeypatch.setenv(name, value)
-    forget()
-
-    def draw(page: str, **query: str) -> AppTest:
-        script = f"from dashboard.views import {page}\n{page}.page()\n"
-        test = AppTest.from_string(script, default_timeout=60)
-        test.query_params.update(query)
-        return test.run()
-
-    yield draw
-    forget()
-
-
-def forget() -> None:
-    """Empty the caches that all sessions of a process share."""
-    st.cache_data.clear()
-    st.cache_resource.clear()
-
-
-@pytest.fixture
-def later() -> Callable[[], None]:
-    """Lets the time pass for which an answer of the store serves everybody."""
-    return st.cache_data.clear
-
-
-def html(page: AppTest) -> str:
-    """All that a page drew as HTML."""
-    assert not page.exception, page.exception
-    return "\n".join(element.proto.body for element in page.get("html"))
-
-
-def words(page: AppTest) -> str:
-    """What a page says, without its tags, in one line."""
-    return " ".join(re.sub(r"<[^>]*>", " ", html(page)).split())
-
-
-@pytest.fixture
-def says() -> Callable[[AppTest], str]:
-    """What a page says, without its tags, in one line."""
-    return words
-
-
-@pytest.fixture
-def markup_of() -> Callable[[AppTest], str]:
-    """All that a page drew as HTML."""
-    return html
-
-
 def test_now_on_an_empty_store_is_unknown_and_says_how_to_start(console: Console, says: Says) -> None:
     said = says(console("now"))
     assert "Not known: part of the picture is missing. No agent has been heard yet." in said
     assert "Everything is fine" not in said
     assert "surefoot run -- torchrun" in said and "surefoot drill kill" in said
     assert "Goodput, last hour no data" in said
+
+
+def hold(kind: type[HoldTransition], seed: Any, *, start: float, end: float | None, **more: Any) -> HoldTransition:
+    """A hold that began `start` seconds ago and ends so many seconds ago (before nought: ahead)."""
+    usual: dict[str, Any] = {"old_state": "", "new_state": "held", "reason": "rack move", "actor": "ann", "owner": "ann"}
+    usual |= {"at": seed.back(start), "starts_at": seed.back(start), "ends_at": None if end is None else seed.back(end)}
+    return kind(**usual | {"hold": f"h{start:g}", "matcher": "node=gpu-07"} | more)
+
+
+def test_what_is_held_back_is_listed_with_its_owner_and_its_end(console: Console, later: Callable[[], None], says: Says, seed: Any) -> None:
+    said = says(console("silences"))
+    assert said.count("None. To begin one:") == 3 and "surefoot actions pause --for 30m --reason" in said
+    seed.write(hold(SilenceTransition, seed, start=60, end=-3600), hold(MaintenanceTransition, seed, start=-600, end=-7200))
+    seed.write(hold(SilenceTransition, seed, start=900, end=300, hold="old", matcher="run=<b>r</b>"))
+    later()
+    page = console("silences")
+    said = says(page)
+    assert "holds node=gpu-07" in said and "planned node=gpu-07" in said and "ann rack move h60" in said
+    assert said.index("holds node=gpu-07") < said.index("ended run=&lt;b&gt;r&lt;/b&gt;")
+
+
+def test_every_page_has_a_banner_while_acting_is_paused_and_none_after(
+    console: Console, later: Callable[[], None], says: Says, seed: Any
+) -> None:
+    seed.write(hold(PauseTransition, seed, start=30, end=None, matcher=""))
+    app = AppTest.from_file(str(Path(serve.__file__).with_name("app.py")), default_timeout=60).run()
+    said = says(app)
+    assert said.index("Surefoot does not act. ann paused it at") < said.index("Signs of life")
+    assert "until somebody resumes it: rack move. Detection and pages go on. Resume it with surefoot actions resume ." in said
+    seed.write(hold(PauseTransition, seed, start=30, end=None, matcher="", old_state="held", new_state="ended", at=seed.back(1)))
+    later()
+    assert "Surefoot does not act" not in says(app.run())
+
+
+def test_an_incident_tells_that_its_page_was_held_back_and_why(console: Console, says: Says, seed: Any) -> None:
+    seed.waiting("r", ago=42)
+    why = "node=gpu-08 is silenced until 2026-11-30 14:00:00 UTC by ann: rack move"
+    seed.write(
+        NotificationTransition(
+            **{"old_state": "", "new_state": "held", "reason": why, "actor": "leader", "at": seed.back(30), "receiver": ""},
+            **{"notification": "inc-open:held:h1", "incident": "inc-open", "event": "trigger", "dedup_key": "inc-open"},
+        )
+    )
+    assert f"Trigger held back {why}" in says(console("incident", incident="inc-open"))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +166,7 @@ def test_a_run_shows_its_pace_its_attempts_and_its_losses(console: Console, says
     page = console("run", run="r")
     said = says(page)
     for part in (
-        "attempt r-2, running", "Restarts 1 2 attempts, 2 ranks", "rank 3 on gpu-07 was killed by SIGKILL; the others were stopped",
+        "attempt r-2: running", "Restarts 1 2 attempts, 2 ranks", "rank 3 on gpu-07 was killed by SIGKILL; the others were stopped",
         "lost 79 GPU-s: 3 detect",
         "comm_wait: all_reduce", "54.6k tok/s",
     ):  # fmt: skip
@@ -197,6 +189,37 @@ def test_an_unknown_address_gets_help_and_is_never_markup(
     markup = markup_of(console(page, **query))
     assert said in markup and f'<a href="{page}">All {page}s</a>' in markup
     assert "<b>x" not in markup
+
+
+def test_the_goodput_chart_ends_at_the_last_whole_bar_before_now_and_its_title_says_its_length(
+    console: Console, says: Says, seed: Any
+) -> None:
+    seed.run("r", nodes=("gpu-07",), ranks=2, seconds=125, step_seconds=1.0)
+    page = console("now")
+    read = utcnow().timestamp()
+    (chart,) = page.get("vega_lite_chart")
+    first, last = (end / 1000 for end in json.loads(chart.proto.spec)["encoding"]["x"]["scale"]["domain"])
+    assert read - 10 - 60 < last <= read and last % 10 == first % 10 == 0  # 60 s: how long the page may take to be drawn here
+    assert last - first in (120, 130)  # 125 s back, in bars of 10 s
+    said = {120: "last 2 min, a bar every 10 s", 130: "last 2 min 10 s, a bar every 10 s"}
+    assert said[int(last - first)] in says(page)
+
+
+def test_the_work_at_risk_is_not_known_while_the_ranks_are_not(console: Console, says: Says, seed: Any) -> None:
+    start = RunTransition(old_state="", new_state="started", reason="", actor="l", at=seed.back(30), run="r", node="n", command="train.py")
+    seed.write(start)
+    assert "Work at risk no data no complete checkpoint yet Restarts 0 no attempt, ranks unknown" in says(console("run", run="r"))
+
+
+def test_legends_stand_outside_the_charts_where_they_wrap(console: Console, says: Says, seed: Any) -> None:
+    seed.run("r", nodes=("gpu-07",), ranks=2, seconds=125, step_seconds=1.0)
+    page = console("run", run="r")
+    charts = [json.loads(chart.proto.spec) for chart in page.get("vega_lite_chart")]
+    colours = [e["color"] for spec in charts for layer in spec.get("layer", [spec]) if "color" in (e := layer["encoding"])]
+    assert len(colours) == 2 and all(colour["legend"] is None for colour in colours)
+    said = says(page)
+    assert "rank 0 rank 1 The first step of each attempt is left out" in said
+    assert "data forward backward optimizer comm wait" in said
 
 
 def test_text_from_data_is_never_markup(console: Console, markup_of: Says, seed: Any, store: Store) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.catalog.layers import Phase
 from pipeline.clock import utcnow
+from pipeline.queries.attempt_exits import attempt_exits
 from pipeline.queries.incident_cost import incident_cost
 from pipeline.queries.incident_states import incident_states
 from pipeline.queries.requests_about import requests_about
@@ -94,6 +95,16 @@ def test_step_times_come_in_few_enough_points_of_the_slowest_ranks(stepped: Stor
     assert {(p.seconds, p.longest) for p in points if p.rank == 9} == {(1.5, 1.5)}
 
 
+def test_the_first_step_of_each_attempt_is_no_step_time(stepped: Store) -> None:
+    again = Step(run="r", attempt="r-2", node="n", rank=0, step=40, started_at=at(250), ended_at=at(250.01))
+    stepped.insert([again, replace(again, step=41, started_at=at(251), ended_at=at(252))], token="again")
+    points = run_steps(stepped, "r", T0, at(300), bins=100, ranks=20)
+    assert {p.step for p in points if p.attempt == "r-1"} == set(range(1, 100))
+    assert [(p.step, p.seconds) for p in points if p.attempt == "r-2"] == [(41, 1.0)]
+    later = run_steps(stepped, "r", at(100), at(240), bins=100, ranks=1)
+    assert later[0].step == 50  # the first of the window, not of the attempt
+
+
 def test_a_window_without_steps_gives_no_points(stepped: Store) -> None:
     assert run_steps(stepped, "r", at(-90), at(-60), bins=20, ranks=3) == []
     assert run_losses(stepped, "nobody", T0, at(300), bins=10) == []
@@ -113,11 +124,22 @@ def test_phases_and_the_rest_add_up_to_the_step(stepped: Store) -> None:
     assert first == {"data": pytest.approx(0.25), "forward": pytest.approx(0.5), OTHER: pytest.approx(1.05 - 0.75)}
 
 
-def test_the_pace_is_the_median_of_the_window_and_none_without_one(stepped: Store) -> None:
-    (now,) = run_pace(stepped, ["r", "none"], at(100))
+def test_the_pace_is_the_median_up_to_the_last_step_however_long_ago_that_was(stepped: Store) -> None:
+    (now,) = run_pace(stepped, ["r", "none"], seconds=60)
     assert (now.step, now.step_seconds, now.at, now.loss) == (99, 1.0, at(199.5), 99.0)
-    (later,) = run_pace(stepped, ["r"], at(1000))
-    assert later.step_seconds is None
+    slow = Step(run="r", attempt="r-2", node="n", rank=0, step=60, started_at=at(250), ended_at=at(254))
+    stepped.insert([slow, replace(slow, run="other", started_at=at(0), ended_at=at(2))], token="slow")
+    both = {p.run: (p.step, p.step_seconds, p.at) for p in run_pace(stepped, ["r", "other"], seconds=50)}
+    assert both == {"r": (60, 4.0, at(254)), "other": (60, 2.0, at(2))}
+
+
+def test_the_exits_of_an_attempt_are_each_ranks_last_word_inner_restarts_included(store: Store) -> None:
+    end = Event(id="a", at=at(1), kind="rank_exited", layer="framework", severity="info", run="r", attempt="r-1", rank=0, code="1")
+    other = replace(end, id="d", attempt="r-10")
+    store.insert([end, replace(end, id="b", attempt="r-1.1", code=""), replace(end, id="c", rank=1, at=at(2)), other], token="e")
+    assert {(e.attempt, e.rank, e.code) for e in attempt_exits(store, "r", "r-1")} == {
+        ("r-1", 0, "1"), ("r-1.1", 0, ""), ("r-1", 1, "1"),
+    }  # fmt: skip
 
 
 def test_a_run_is_its_last_transition_with_its_newest_attempt(store: Store) -> None:
@@ -133,6 +155,7 @@ def test_a_run_is_its_last_transition_with_its_newest_attempt(store: Store) -> N
         "failed", "gave up", 3, "train.py", "a-2", "ended", 2, 4,
     )  # fmt: skip
     assert (a.started_at, a.changed_at) == (T0, at(50))
+    assert run_states(store, 1, "a") == [a] and run_states(store, 10, "c") == []
 
 
 def test_open_incidents_come_first_and_the_worst_of_them_on_top(store: Store) -> None:
@@ -178,6 +201,8 @@ def test_ranks_are_their_last_word_longest_without_progress_first(store: Store) 
         [word, replace(word, at=at(6), since=at(6)), replace(word, rank=1, since=at(1)), replace(word, attempt="r-2", rank=2)], token="l"
     )
     assert [(r.rank, r.at) for r in run_ranks(store, "r", "r-1")] == [(1, at(5)), (0, at(6))]
+    store.insert([replace(word, attempt="r-1.1", at=at(8), since=at(7)), replace(word, attempt="r-10", at=at(9))], token="inner")
+    assert [(r.rank, r.attempt, r.at) for r in run_ranks(store, "r", "r-1")] == [(1, "r-1", at(5)), (0, "r-1.1", at(8))]
 
 
 def test_the_newest_complete_checkpoint_counts(store: Store) -> None:

@@ -87,5 +87,26 @@ def test_a_place_is_named_as_far_as_it_is_known() -> None:
     assert words.where("", None) == "place unknown"
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(3600.0, "hour"), (1020.0, "17 min"), (70.0, "1 min 10 s"), (50.0, "50 s"), (0.0, "0 s"), (3540.0, "59 min")]
+)
+def test_a_stretch_of_time_is_named_exactly(seconds: float, said: str) -> None:
+    assert words.span(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (0, "exited with 0"),
+        (3, "exited with 3"),
+        (-9, "killed by SIGKILL"),
+        (-99, "killed by signal 99"),
+        (None, "ended, how is not known"),
+    ],
+)
+def test_an_end_is_said_by_its_status(code: int | None, said: str) -> None:
+    assert words.ended(code) == said
+
+
 def test_counts_read_as_words() -> None:
     assert [words.plural(n, "run") for n in (0, 1, 4, 1200)] == ["no run", "1 run", "4 runs", "1,200 runs"]

@@ -51,4 +51,4 @@ def test_nothing_heavy_is_installed(python: Path, tmp_path: Path) -> None:
 def test_a_command_that_needs_an_extra_says_which(python: Path, tmp_path: Path) -> None:
     done = subprocess.run([python, "-m", "surefoot", "ingest"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
-    assert done.stderr.strip() == "surefoot: this command needs more than the base install: pip install 'surefoot[server]'"
+    assert done.stderr.strip() == "surefoot: this command needs more than the base install: in Surefoot's clone, pip install '.[server]'"

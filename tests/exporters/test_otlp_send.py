@@ -5,7 +5,9 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from google.rpc.status_pb2 import Status
@@ -271,3 +273,25 @@ def test_the_queue_drops_the_oldest_ordinary_part_whatever_its_signal() -> None:
 )
 def test_retry_after_is_read_in_seconds_or_as_a_date(header: str | None, seconds: float | None) -> None:
     assert retry_after(header, datetime(2026, 11, 30, 12, tzinfo=UTC)) == seconds
+
+
+def test_what_lasts_and_could_not_be_sent_is_sent_by_the_next_sender_under_its_id(receiver: Receiver, tmp_path: Path) -> None:
+    folder = tmp_path / "undelivered"
+    receiver.answers = [Response(b"", 503)] * 1000
+    first = Sender(receiver.url, "secret", 1.0, node="n1", flush_interval=0.02, leftovers=folder)
+    first.send_records([("surefoot.event", EVENT)])
+    wait_for(lambda: receiver.requests)
+    first.send_records([("surefoot.event", replace(EVENT, id="e2")), ("surefoot.step", STEP)])
+    first.send_metrics([ScopeMetrics().SerializeToString()])
+    first.close(0.5)
+    tried = receiver.requests[0][1]["X-Surefoot-Batch"]
+    assert (first.stats().left, first.stats().dropped) == (3, {"metrics": 1})
+    receiver.answers, receiver.requests = [], []
+    second = Sender(receiver.url, "secret", 1.0, node="n1", flush_interval=0.02, leftovers=folder)
+    second.send_records([("surefoot.event", replace(EVENT, id="e3"))])
+    wait_for(lambda: len(receiver.logs()) == 4)
+    second.close(1.0)
+    ids = [values(log).get("id") for log in receiver.logs()]
+    assert (ids[0], sorted(map(str, ids[1:]))) == ("e3", ["None", "e1", "e2"])
+    assert tried in {headers["X-Surefoot-Batch"] for _, headers, _ in receiver.requests}
+    assert not list(folder.iterdir())

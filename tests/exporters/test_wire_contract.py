@@ -14,7 +14,7 @@ from exporters.sending.metrics import MetricMessages
 from pipeline.catalog.devices import device_id
 from pipeline.clock import utcnow
 from pipeline.otlp import decode as otlp
-from pipeline.records import AttemptTransition, Event, Live, Record, RunTransition, Step
+from pipeline.records import AttemptFacts, AttemptTransition, Change, Event, Live, Record, RunTransition, Step
 
 AT = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)
 CHANGE: dict[str, Any] = {"old_state": "", "new_state": "started", "reason": "", "actor": "launcher:n", "at": AT, "run": "r"}
@@ -28,6 +28,8 @@ RECORDS: tuple[tuple[str, Record], ...] = (
     ("surefoot.event", Event(id="2", at=AT, kind="ring_invalid", layer="unknown", severity="warning", attrs={"path": "/a"})),
     ("surefoot.transition", RunTransition(**CHANGE, node="n", ranks=2)),
     ("surefoot.transition", AttemptTransition(**CHANGE | {"new_state": "starting"}, attempt="r-1", launch=1)),
+    ("surefoot.facts", AttemptFacts(run="r", attempt="r-1", node="n", at=AT, facts={"code.argv": "x", "env.NCCL_DEBUG": "INFO"})),
+    ("surefoot.change", Change(id="1", at=AT, kind="driver", what="550 -> 570", actor="ci", nodes="n1,n2")),
 )
 
 

@@ -59,6 +59,7 @@ class Plane:
     issue: bool = True
     term: int = 7
     away: bool = False
+    full: bool = False  # it answers, and keeps nothing
     first: int = 1  # the least launch that is not used up
     calls: list[dict[str, str]] = field(default_factory=list)
     received: list[Received] = field(default_factory=list)
@@ -156,7 +157,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self._allowed():
+        if self.plane.full:
+            self._reply(503, b"")
+        elif self._allowed():
             self.plane.take(gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body)
             self._reply(200, ExportLogsServiceResponse().SerializeToString())
 

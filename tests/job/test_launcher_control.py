@@ -227,7 +227,7 @@ def test_an_interrupt_is_written_as_a_stop_before_any_rank_ends(launch, plane, r
     started.process.send_signal(signal.SIGINT)
     started.wait()
     assert plane.states("runs")[-1] == ("r", "started", "stopped")
-    order = [r.attributes.get("new_state") or r.attributes["kind"] for r in plane.received if r.name]
+    order = [r.attributes.get("new_state") or r.attributes.get("kind") for r in plane.received if r.name]
     assert order.index("stopping") < order.index("rank_exited")
     assert {e["attrs"]["stopped_by"] for e in plane.events("rank_exited")} == {"launcher"}
 
@@ -313,3 +313,37 @@ def test_a_launcher_that_is_ended_before_its_first_attempt_starts_nothing(launch
     started.process.send_signal(number)
     assert started.output()[0] == b""
     assert started.process.returncode == 128 + number
+
+
+def test_a_failure_that_the_control_plane_cannot_keep_is_decided_here(launch, plane):
+    plane.issue = plane.full = True
+    started = launch("sh", "-c", "echo tried; exit 6", SUREFOOT_JOB__CONTROL_TIMEOUT="0.5", SUREFOOT_JOB__MAX_RESTARTS_PER_HOUR="9")
+    out, _ = started.output()
+    assert (out, started.process.returncode) == (b"tried\ntried\n", 6)  # a failure at the start is restarted once
+
+
+def test_the_last_words_of_a_run_wait_for_the_next_launcher_where_nobody_took_them(launch, plane, tmp_path):
+    started = launch("sh", "-c", "sleep 0.5")
+    plane.until(lambda p: p.transitions("running"))
+    plane.away = True
+    assert started.wait() == 0
+    assert not plane.transitions("ended")
+    assert list((tmp_path / "rings" / "undelivered").iterdir())
+    plane.away = False
+    launch("sh", "-c", "sleep 0.5", run="s").wait()
+    assert plane.states("runs")[-3:] == [("s", "", "started"), ("r", "started", "finished"), ("s", "started", "finished")]
+    assert [t["attempt"] for t in plane.transitions("ended")] == ["r-1", "s-1"]
+    assert not list((tmp_path / "rings" / "undelivered").iterdir())
+
+
+def test_a_command_that_heeds_no_interrupt_is_killed_at_the_second_one(launch, plane, script):
+    text = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(600)"
+    started = launch(*script(text))
+    assert started.process.stdout.readline() == b"ready\n"
+    started.process.send_signal(signal.SIGINT)
+    plane.until(lambda p: p.transitions("stopping"))
+    time.sleep(0.5)
+    assert started.process.poll() is None
+    started.process.send_signal(signal.SIGINT)
+    assert started.wait() == 137
+    assert plane.states("runs")[-1] == ("r", "started", "stopped")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from exporters.job.launches import check_run
 from pipeline.errors import InputError, StoreUnavailable
 from pipeline.ingest.control import BEAT_GAP, MAX_WAIT, Answer, Beats, Board, Control, Question, answer
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, issued
@@ -58,12 +59,29 @@ def test_a_question_is_read_from_the_url() -> None:
         ({"wait": "nan"}, "parameter wait must be a number from 0"),
         ({"wait": "-1"}, "parameter wait must be a number from 0"),
         ({"launch": "99999999999"}, "parameter launch must be a number from 0"),
-        ({"run": "x" * 300}, "parameter run is longer than 256"),
+        ({"run": "x" * 61}, "run id 'x+' must be 1 to 60 letters, digits, dots"),
+        ({"run": "<b>ghost'"}, "run id .* must be 1 to 60 letters, digits, dots"),
+        ({"run": "../up"}, "run id '../up' must be 1 to 60 letters, digits, dots"),
+        ({"node": "x" * 300}, "parameter node is longer than 256"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_by_name(change: dict[str, str], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         Question.from_query({**QUERY, **change})
+
+
+def test_a_run_may_be_asked_about_by_every_name_that_surefoot_run_takes_and_no_other() -> None:
+    for name in ("r", "9", "a.b_c-d", "x" * 60, "", " r", "-r", ".r", "r\n", "r/s", "é", "x" * 61):
+        asked, started = True, True
+        try:
+            Question.from_query({**QUERY, "run": name})
+        except InputError:
+            asked = False
+        try:
+            check_run(name)
+        except InputError:
+            started = False
+        assert asked == started, name
 
 
 def test_changes_become_beats_at_once_and_repetitions_at_most_twice_a_second() -> None:

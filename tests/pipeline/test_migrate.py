@@ -12,9 +12,10 @@ from pipeline import ddl
 from pipeline.catalog.layers import Phase
 from pipeline.catalog.metrics import FAMILIES, ColumnType, Family, Kind, Metric
 from pipeline.errors import InputError, SettingsError
+from pipeline.hold_records import HOLD_RECORDS
 from pipeline.migrate import checksum, migrate
 from pipeline.records import RECORDS, Record
-from pipeline.settings import Settings
+from pipeline.settings import Settings, StoreSettings
 from pipeline.store import Store
 from surefoot.hook import layout
 
@@ -70,7 +71,7 @@ def test_a_hole_that_nobody_fills_is_refused_before_anything_runs(store: Store, 
 
 def test_a_database_name_that_is_no_identifier_is_refused() -> None:
     with pytest.raises(InputError, match="cannot name"):
-        ddl.Target.of(Settings(store={"database": "a; DROP"}).store)  # type: ignore[arg-type]
+        ddl.Target.of(StoreSettings.model_construct(database="a; DROP"))  # settings would refuse it before
 
 
 # --- family tables ---------------------------------------------------------------------------
@@ -118,7 +119,7 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=[r.table for r in RECORDS])
+@pytest.mark.parametrize("record", [*RECORDS, *HOLD_RECORDS], ids=lambda r: r.table)
 def test_a_record_is_its_table(module_store: Store, record: type[Record]) -> None:
     columns = {row["name"]: row["type"] for row in module_store.query(f"DESCRIBE TABLE {record.table}")}
     hints = get_type_hints(record)
@@ -137,7 +138,7 @@ def test_every_table_of_records_remembers_tokens_and_syncs_inserts(module_store:
         "SELECT name, engine_full FROM system.tables WHERE database = {d:String} AND engine LIKE '%MergeTree'",
         {"d": module_settings.store.database},
     )
-    assert {r.table for r in RECORDS} <= {row["name"] for row in found}
+    assert {r.table for r in (*RECORDS, *HOLD_RECORDS)} <= {row["name"] for row in found}
     for row in found:
         assert "deduplication_window = 1000" in row["engine_full"], row["name"]
         assert "fsync_after_insert = 1" in row["engine_full"], row["name"]

@@ -352,6 +352,26 @@ def test_an_empty_request_is_kept_without_a_word() -> None:
             assert otlp.answer(signal, content_type, decoded) in (b"", b"{}")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[]", "null", "0", '""', '"resourceMetrics"', '["resourceMetrics"]', "true",
+        '{"resourceMetrics": {}}', '{"resourceMetrics": "x"}', '{"resourceMetrics": [[]]}', '{"resourceMetrics": ["x"]}',
+        '{"resource_metrics": [""]}', '{"resourceMetrics": [{"resource": []}]}', '{"resourceMetrics": [{"resource": "host"}]}',
+        '{"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": "a", "gauge": []}]}]}]}',
+        '{"resourceMetrics": [{"resource": {"attributes": [{"key": "a", "value": "text"}]}}]}',
+    ],
+)  # fmt: skip
+def test_json_that_has_something_else_where_an_object_belongs_is_refused(body: str) -> None:
+    with pytest.raises(InputError, match="the body is not a ExportMetricsServiceRequest in JSON"):
+        otlp.decode(Signal.METRICS, JSON, body.encode(), NOW)
+
+
+def test_json_may_leave_out_an_object_and_say_null_for_it() -> None:
+    for body in ("{}", '{"resourceMetrics": []}', '{"resourceMetrics": null}', '{"resourceMetrics": [{"resource": null}]}'):
+        assert otlp.decode(Signal.METRICS, JSON, body.encode(), NOW).count == 0, body
+
+
 def test_partial_success_stands_in_the_answer_in_the_requests_encoding() -> None:
     decoded = Metrics(host_name="n1").gauge("host.load1", -1.0).gauge("host.load1", 1.0).decode()
     response = ExportMetricsServiceResponse.FromString(otlp.answer(Signal.METRICS, PB, decoded))

@@ -1,6 +1,7 @@
 """A real ingest process on loopback, with the real store: what it accepts, what it refuses, and what survives kill -9."""
 
 import gzip
+import hmac
 import json
 import os
 import signal
@@ -25,7 +26,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
 from exporters.sending.sender import Sender
 from exporters.sending.wire import LogLine, encode_line, encode_record, logs_request, resource
-from pipeline.records import ActionTransition, AttemptTransition, Beat, Event, Live, Step
+from pipeline.records import ActionTransition, AttemptTransition, Beat, Event, Live, Request, Step
 from pipeline.secrets import store_password
 from pipeline.settings import Settings
 from pipeline.store import Store
@@ -473,6 +474,25 @@ def test_a_stop_lets_launchers_that_wait_go_at_once(ingest: IngestProcess) -> No
     waiting.join()
     assert answers == [200]
     assert time.monotonic() - began < 10
+
+
+def test_an_acknowledgement_from_pagerduty_is_one_request_however_often_it_comes_and_whatever_dies(
+    start_ingest: Callable[..., IngestProcess], store: Store, store_settings: Settings
+) -> None:
+    ingest = start_ingest(store_settings, SUREFOOT_INGEST__PAGERDUTY_SECRET="whsec")
+    agent, data = {"type": "user_reference", "summary": "Bob"}, {"incident_key": "5f0c"}
+    body = json.dumps({"event": {"id": "01BZ", "event_type": "incident.acknowledged", "agent": agent, "data": data}}).encode()
+    sign = "v1=" + hmac.new(b"whsec", body, "sha256").hexdigest()
+    assert ingest.post("/v1/pagerduty", body, JSON).status_code == 401
+    assert ingest.post("/v1/pagerduty", body, JSON, X_PagerDuty_Signature=sign).status_code == 200
+    ingest.kill()
+    ingest.restart()
+    ingest.wait_until_up()
+    assert ingest.post("/v1/pagerduty", body, JSON, X_PagerDuty_Signature=sign).status_code == 200
+    until(lambda: store.query("SELECT count() AS n FROM requests")[0]["n"])
+    ingest.drained()
+    asked = store.read(Request, "SELECT * FROM requests")
+    assert [(r.kind, r.target, r.actor) for r in asked] == [("acknowledge", "5f0c", "Bob (PagerDuty)")]
 
 
 def test_a_second_ingest_on_the_same_port_says_what_to_do(ingest: IngestProcess) -> None:

@@ -28,7 +28,7 @@ from pipeline.ingest.spool import Spool
 from pipeline.ingest.writer import Writer
 from pipeline.otlp.decode import Signal
 from pipeline.otlp.decoded import Decoded, Haste
-from pipeline.records import Beat, Event, Live, Record, Step
+from pipeline.records import AttemptTransition, Beat, Event, Live, Record, RunTransition, Step
 from pipeline.store import Store
 
 PACE = Pace(0.2, 1000)
@@ -148,6 +148,16 @@ def test_events_go_with_their_chunk_and_steps_with_their_segment() -> None:
     kept = [Kept("", decoded)]
     assert [(b.token, b.table) for b in hurried("s.0", kept)] == [("s.0:events", "events"), ("s.0:live", "live")]
     assert [(b.token, b.table) for b in patient("s", kept)] == [("s:logs", "logs"), ("s:steps", "steps")]
+
+
+def test_what_happened_is_stored_before_the_change_of_state_that_it_led_to() -> None:
+    """Else the leader may read that an attempt ended, and not yet how its ranks did (seen after a kill -9 of ingest)."""
+    ended = AttemptTransition(old_state="running", new_state="ended", reason="", actor="l", at=NOW, run="r", attempt="r-1", launch=1)
+    over = RunTransition(old_state="started", new_state="failed", reason="", actor="l", at=NOW, run="r", node="n")
+    decoded = Decoded()
+    for record in (over, ended, EVENT):
+        decoded.add(record)
+    assert [b.table for b in hurried("s.0", [Kept("", decoded)])] == ["events", "attempts", "runs"]
 
 
 def test_a_beat_that_changes_something_is_hurried_and_another_is_not() -> None:

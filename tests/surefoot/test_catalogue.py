@@ -7,6 +7,7 @@ import pytest
 from pipeline.catalog import actions, events, faults, metrics
 from pipeline.catalog.devices import device_id
 from pipeline.catalog.layers import Phase
+from pipeline.hold_records import HOLD_RECORDS
 from pipeline.records import RECORDS, Event, Step
 from surefoot.hook import layout
 
@@ -75,7 +76,7 @@ def test_a_record_survives_the_wire() -> None:
     assert Event.from_attributes(event.attributes()) == event
 
 
-@pytest.mark.parametrize("cls", RECORDS, ids=lambda c: c.__name__)
+@pytest.mark.parametrize("cls", [*RECORDS, *HOLD_RECORDS], ids=lambda c: c.__name__)
 def test_every_record_is_documented(cls: type) -> None:
     assert (cls.__doc__ or "").strip()
     assert not (cls.__doc__ or "").startswith(cls.__name__ + "(")

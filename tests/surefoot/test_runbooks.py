@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from exporters.encode import prometheus_name
+from pipeline.catalog import runbooks
 from pipeline.catalog.faults import BY_NAME, FAULTS
 from pipeline.catalog.metrics import BY_NAME as METRICS
 from pipeline.settings import ConsoleSettings, all_keys
@@ -48,8 +49,6 @@ def test_what_a_runbook_names_exists(page: Path) -> None:
         assert name in BY_NAME or name in ("num_workers",), name
 
 
-def test_the_address_of_a_runbook_follows_from_the_faults_name() -> None:
-    assert ConsoleSettings().runbook("rank_crash") == "docs/runbooks/rank_crash.md"
-    assert (ROOT / ConsoleSettings().runbook("rank_crash")).exists()
-    wiki = ConsoleSettings(runbooks="https://wiki.example/surefoot/")
-    assert wiki.runbook("mount_hung") == "https://wiki.example/surefoot/mount_hung.md"
+def test_the_address_of_a_runbook_follows_from_the_faults_name_and_lies_in_the_repository_where_nothing_else_is_set() -> None:
+    assert (ROOT / runbooks.link("rank_crash", ConsoleSettings().runbooks)).samefile(FOLDER / "rank_crash.md")
+    assert runbooks.link("mount_hung", "https://wiki.example/surefoot/") == "https://wiki.example/surefoot/mount_hung.md"

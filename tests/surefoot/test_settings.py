@@ -79,13 +79,73 @@ def test_a_missing_secret_file_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         ("detect: {stall_factor: 0.5}", "setting detect.stall_factor: Input should be greater than 1"),
         ("recovery: {modes: {reboot_moon: auto}}", "unknown action 'reboot_moon'; known are restart_run"),
         ("recovery: {modes: {restart_run: always}}", "setting recovery.modes.restart_run"),
+        ("1: 2", "line 1: the key '1' is not text"),
+        ("\nnull: 2", "line 2: the key 'null' is not text"),
+        ("detect: {on: 2}", "line 1: the key 'on' is not text"),
+        ("? [a]\n: 1", "line 1: a key is not text"),
+        ("a: " + "[" * 3000, "nested too deep"),
+        ("cluster: 2026-13-45", "not valid YAML: month must be in 1..12"),
+        ("cluster: !!bool maybe", "not valid YAML"),
+        ("cluster: !!int ''", "not valid YAML"),
+        ("false", "must hold keys and values, not a bool"),
+        ("[]", "must hold keys and values, not a list"),
+        ("_env_file: /etc/passwd", "unknown setting _env_file"),
+        ("receivers: [{kind: log, nmae: x}]", "unknown setting receivers.0.nmae; did you mean name?"),
+        ("ingest:\n  port: 1\n  token: a\n  port: 2", "line 4: the key port stands twice, first in line 2"),
+        ("node: a\nagent: {port: 1}\nnode: b", "line 3: the key node stands twice, first in line 1"),
     ],
 )
-def test_a_value_that_does_not_fit_is_explained_in_one_line(tmp_path: Path, text: str, message: str) -> None:
+def test_what_cannot_be_read_or_does_not_fit_is_explained_in_one_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load(written(tmp_path, text))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_key_that_a_merge_brings_may_be_given_anew(tmp_path: Path) -> None:
+    text = "ingest: &one {port: 5000, token: abc}\nconsole: {<<: {port: 5001}, port: 5002}\n"
+    settings = load(written(tmp_path, text))
+    assert (settings.ingest.port, settings.console.port) == (5000, 5002)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("SUREFOOT_RECEIVERS", "foo", "SUREFOOT_RECEIVERS in the environment is not valid JSON: Expecting value at character 1"),
+        ("SUREFOOT_INGEST", "foo", "SUREFOOT_INGEST in the environment is not valid JSON"),
+        ("surefoot_ingest", "foo", "surefoot_ingest in the environment is not valid JSON"),
+        ("SUREFOOT_INGEST", "[1]", "setting ingest: "),
+        ("SUREFOOT_DETECT__PHASE_LIMITS", "{bad", "SUREFOOT_DETECT__PHASE_LIMITS in the environment is not valid JSON"),
+        ("SUREFOOT_DETECT__PHASE_LIMITS", '{"init": NaN}', "setting detect.phase_limits.init: Input should be a finite number"),
+        ("SUREFOOT_RECEIVERS", "[" * 5000, "SUREFOOT_RECEIVERS in the environment is not JSON that can be read"),
+        ("SUREFOOT_NODE__NAME", "x", "unknown setting SUREFOOT_NODE__NAME in the environment"),
+        ("SUREFOOT_RECEIVERS__0__KIND", "log", "unknown setting SUREFOOT_RECEIVERS__0__KIND in the environment"),
+    ],
+)
+def test_a_variable_that_does_not_fit_is_explained_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, message: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"\x7fELF\xff\xfe", b"a\0b"])
+def test_a_secret_file_that_holds_no_text_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    (tmp_path / "token").write_bytes(content)
+    monkeypatch.setenv("SUREFOOT_INGEST__TOKEN_FILE", str(tmp_path / "token"))
+    with pytest.raises(SettingsError, match="the file that SUREFOOT_INGEST__TOKEN_FILE names does not hold text"):
+        load()
+
+
+def test_only_what_is_close_to_an_unknown_variable_is_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUREFOOT_FOO", "1")
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert "did you mean" not in str(caught.value)
+    assert "known are SUREFOOT_CLUSTER, SUREFOOT_NODE, " in str(caught.value)
 
 
 def test_a_missing_settings_file_is_named() -> None:

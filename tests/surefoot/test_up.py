@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -9,10 +10,15 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from pipeline.settings import Settings
+from pipeline.store import address
 from surefoot.drill import stack as stacks
+from surefoot.parts import server
+from surefoot.up import READY_SECONDS, Stack
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +46,91 @@ def test_a_taken_port_is_named_with_the_setting_to_change(tmp_path: Path) -> Non
     assert done.stderr.strip() == (
         f"surefoot: ingest cannot use 127.0.0.1:{port} (Address already in use): set ingest.port in the settings"
     )
+
+
+@pytest.mark.parametrize("host", ["192.0.2.7", "nobody-of-that-name.invalid"])  # TEST-NET-1, and a name that never is one
+def test_an_address_that_this_machine_does_not_have_is_blamed_on_the_host_and_not_on_the_port(tmp_path: Path, host: str) -> None:
+    config = tmp_path / "c.yaml"
+    ports = stacks.free_ports(4)
+    config.write_text(
+        f"state_dir: {tmp_path}/s\nring_dir: {tmp_path}/r\nstore: {{port: {ports[0]}}}\ningest: {{port: {ports[1]}}}\n"
+        f"agent: {{port: {ports[2]}}}\nconsole: {{port: {ports[3]}, host: {host}}}\n"
+    )
+    done = surefoot("--config", str(config), "up")
+    assert done.returncode == 2
+    told = rf"surefoot: console cannot use {host}:{ports[3]} \([^)]+\): set console\.host in the settings\n"
+    assert re.fullmatch(told, done.stderr), done.stderr
+
+
+def test_an_interrupt_while_the_store_comes_up_starts_no_other_part(tmp_path: Path) -> None:
+    ports = stacks.free_ports(4)
+    config = tmp_path / "c.yaml"
+    config.write_text(
+        f"state_dir: {tmp_path}/s\nring_dir: {tmp_path}/r\nstore: {{port: {ports[0]}}}\ningest: {{port: {ports[1]}}}\n"
+        f"agent: {{port: {ports[2]}}}\nconsole: {{port: {ports[3]}}}\n"
+    )
+    argv = [sys.executable, "-P", "-m", "surefoot", "--config", str(config), "up"]
+    process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True)
+    assert process.stderr
+    first = process.stderr.readline()
+    assert "part=store" in first
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert (process.returncode, rest) == (0, "")
+    assert [p.name for p in (tmp_path / "s/logs").iterdir()] == ["store.log"]
+
+
+def test_a_store_elsewhere_that_does_not_answer_is_told_once_and_waited_for(tmp_path: Path) -> None:
+    ports = stacks.free_ports(4)
+    there = tmp_path / "there.yaml"
+    there.write_text(f"state_dir: {tmp_path}/there\nstore: {{port: {ports[0]}, password: s3cret}}\n")
+    here = tmp_path / "here.yaml"
+    here.write_text(
+        f"state_dir: {tmp_path}/s\nring_dir: {tmp_path}/r\nclickhouse_url: http://default:s3cret@127.0.0.1:{ports[0]}/\n"
+        f"ingest: {{port: {ports[1]}}}\nagent: {{port: {ports[2]}}}\nconsole: {{port: {ports[3]}}}\n"
+    )
+    started = []
+    try:
+        with (tmp_path / "told").open("wb") as out:
+            for config, command in ((here, "up"), (there, "store")):
+                argv = [sys.executable, "-P", "-m", "surefoot", "--config", str(config), command]
+                started.append(subprocess.Popen(argv, stderr=out if command == "up" else subprocess.DEVNULL))
+                words = "does not answer" if command == "up" else "event=ready"
+                deadline = time.monotonic() + 60
+                while words not in (told := (tmp_path / "told").read_text()):
+                    assert started[0].poll() is None and time.monotonic() < deadline, told
+                    time.sleep(0.1)
+                assert ("event=ready" in told) == (command == "store")
+                time.sleep(1.0)
+    finally:
+        for process in started:
+            process.terminate()
+        codes = [process.wait(60) for process in started]
+    told = (tmp_path / "told").read_text()
+    (line,) = [line for line in told.splitlines() if "does not answer" in line]
+    assert "level=warning" in line and f"store=http://127.0.0.1:{ports[0]}" in line
+    assert "s3cret" not in told
+    assert codes == [0, 0]
+
+
+def test_a_store_elsewhere_that_never_answers_does_not_end_the_stack(tmp_path: Path) -> None:
+    settings = Settings(state_dir=tmp_path, clickhouse_url="http://127.0.0.1:9")  # nobody listens on the discard port
+    stack = Stack(settings, away=server(settings))
+    stack.greet(stack.began + 100 * READY_SECONDS)
+    assert not stack.ready
+
+
+@pytest.mark.parametrize(
+    "url", ["http://clickhouse", "https://clickhouse", "http://u:p@clickhouse:81/", "https://[::1]:8443", "http://[::1]"]
+)
+def test_the_store_elsewhere_is_looked_for_where_the_parts_look_for_it(url: str) -> None:
+    settings = Settings(clickhouse_url=url)
+    where = address(settings)
+    found = server(settings)
+    assert found
+    seen = urlsplit(found.health)
+    assert (seen.scheme, seen.hostname, seen.port, seen.path) == (where["interface"], where["host"], where["port"], "/ping")
+    assert found.name == found.health.removesuffix("/ping") and "p@" not in found.name
 
 
 def test_a_second_stack_over_the_same_state_is_refused(stack: stacks.Stack) -> None:

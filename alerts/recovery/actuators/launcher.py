@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from alerts.recovery.envelope import withdrawn
 from alerts.snapshot import Answer
 from alerts.transitions import follow
 from pipeline.records import ActionTransition
@@ -11,12 +12,16 @@ ORDER = {"accepted": 0, "done": 1, "failed": 1, "refused": 1}
 
 
 def answered(action: ActionTransition, answers: Iterable[Answer]) -> list[ActionTransition]:
-    """The transitions that a launcher's answers make of an issued or accepted action, in order; answers are read once."""
+    """The transitions that a launcher's answers make of an issued or accepted action, in order; answers are read once.
+
+    One that was withdrawn, and that the launcher had taken up all the same a moment before, goes on.
+    """
     made: list[ActionTransition] = []
     last = action
     for answer in sorted((a for a in answers if a.action == action.action and a.code in ANSWERS), key=lambda a: (ORDER[a.code], a.at)):
         new_state = ANSWERS[answer.code]
-        if last.new_state == "issued" or (last.new_state == "accepted" and new_state != "accepted"):
+        late = withdrawn(last) and new_state != "failed"
+        if last.new_state == "issued" or late or (last.new_state == "accepted" and new_state != "accepted"):
             said = answer.message or answer.code
             last = follow(
                 last, new_state, f"refused: {said}" if answer.code == "refused" else said, answer.at, actor=f"launcher:{answer.node}"

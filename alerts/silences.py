@@ -1,0 +1,132 @@
+"""What a person asked to leave undone for a while: silences, maintenance windows, the pause of all acting. Pure.
+
+A matcher is what a hold is about: `node=node-7`, `run=r,rank=3`, `fault=rank_crash`. All its parts must agree with
+the incident. A hold holds from its start to its end as its row names them, whenever the leader gets round to
+closing it; so what was held back follows from the rows alone, also after a kill -9.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pipeline.errors import InputError
+from pipeline.hold_records import HoldTransition, MaintenanceTransition, PauseTransition, SilenceTransition
+from pipeline.records import IncidentTransition
+
+SILENCE, END_SILENCE = "silence", "end_silence"
+MAINTAIN, END_MAINTENANCE = "maintain", "end_maintenance"
+PAUSE, RESUME = "pause_actions", "resume_actions"
+ASKS = frozenset({SILENCE, END_SILENCE, MAINTAIN, END_MAINTENANCE, PAUSE, RESUME})
+"""The kinds of requests about holds."""
+
+KEYS = ("node", "device", "run", "rank", "fault", "layer", "severity")
+ENDED = "ended"
+Labels = Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Something is held back: by which hold, and the reason in words."""
+
+    hold: str
+    reason: str
+
+
+def parse(matcher: str) -> dict[str, str]:
+    """The parts of a matcher. Raises InputError, one line that says what to write, for anything that is none."""
+    parts: dict[str, str] = {}
+    for part in matcher.split(","):
+        key, equals, value = (text.strip() for text in part.partition("="))
+        if not equals or not value:
+            raise InputError(f"{part.strip()!r} is no part of a matcher; write KEY=VALUE[,KEY=VALUE], for example node=node-7")
+        if key not in KEYS:
+            raise InputError(f"unknown key {key!r} in a matcher; known are {', '.join(KEYS)}")
+        if key in parts:
+            raise InputError(f"{key} stands twice in {matcher!r}, and one incident has only one")
+        parts[key] = value.lower() if key == "node" else value
+    if "rank" in parts and not (parts["rank"].isdecimal() and parts.keys() & {"run", "node"}):
+        raise InputError("rank must be a number, together with the run or node whose rank it is: run=r,rank=3")
+    return parts
+
+
+def canonical(matcher: str) -> str:
+    """A matcher with its parts in one order and spelling. Raises InputError."""
+    parts = parse(matcher)
+    return ",".join(f"{key}={parts[key]}" for key in KEYS if key in parts)
+
+
+def labels_of(incident: IncidentTransition, nodes: Iterable[str] = ()) -> Labels:
+    """What a matcher is compared with; `nodes` are further nodes that are concerned."""
+    single = {
+        "device": incident.device,
+        "run": incident.run,
+        "rank": "" if incident.rank is None else str(incident.rank),
+        "fault": incident.fault,
+        "layer": incident.layer,
+        "severity": incident.severity,
+    }
+    return {key: frozenset({value}) for key, value in single.items()} | {"node": frozenset({incident.node, *nodes}) - {""}}
+
+
+def agrees(matcher: str, labels: Labels) -> bool:
+    """Whether every part of `matcher` names one of the labels; a matcher that cannot be read agrees with nothing."""
+    try:
+        return all(value in labels.get(key, ()) for key, value in parse(matcher).items())
+    except InputError:
+        return False
+
+
+def over(hold: HoldTransition, now: datetime) -> str | None:
+    """Why a hold that nobody has closed yet is over; None while it is not."""
+    if hold.new_state != ENDED and hold.ends_at and now >= hold.ends_at:
+        return f"its time was over at {_clock(hold.ends_at)}"
+    return None
+
+
+def quiet(incident: IncidentTransition, held: Iterable[HoldTransition], now: datetime) -> Held | None:
+    """What keeps the trigger of an incident back that was not sent yet; None where it is to be sent.
+
+    An open incident is judged by what holds now, so it pages when its silence ends. A resolved one is judged by what
+    held when it was resolved: what opened and closed inside a silence never pages.
+    """
+    at = incident.resolved_at or now
+    labels = labels_of(incident)
+    for hold in held:
+        if isinstance(hold, SilenceTransition | MaintenanceTransition) and hold.holds(at) and agrees(hold.matcher, labels):
+            return Held(hold.hold, described(hold))
+    return None
+
+
+def withheld(held: Iterable[HoldTransition], now: datetime, incident: IncidentTransition | None, nodes: Iterable[str]) -> Held | None:
+    """What keeps Surefoot from acting on `nodes` because of `incident` (None: a person asked); None where it may act.
+
+    A pause holds for everything, also for what a person asks; a maintenance window for what it is about.
+    """
+    labels = labels_of(incident, nodes) if incident else None
+    for hold in held:
+        if not hold.holds(now):
+            continue
+        mine = isinstance(hold, MaintenanceTransition) and labels is not None and agrees(hold.matcher, labels)
+        if mine or isinstance(hold, PauseTransition):
+            return Held(hold.hold, described(hold))
+    return None
+
+
+def paused(held: Iterable[HoldTransition], now: datetime) -> str:
+    """Why no action is issued at all; "" while acting is not paused."""
+    return next((described(h) for h in held if isinstance(h, PauseTransition) and h.holds(now)), "")
+
+
+def described(hold: HoldTransition) -> str:
+    """A hold in one sentence: `silenced until 14:30 UTC by ann: rack move`."""
+    until = f" until {_clock(hold.ends_at)}" if hold.ends_at else ""
+    what = {
+        SilenceTransition: f"{hold.matcher} is silenced",
+        MaintenanceTransition: f"{hold.matcher} is in maintenance",
+        PauseTransition: "acting is paused",
+    }.get(type(hold), "held")
+    return f"{what}{until} by {hold.owner}" + (f": {hold.reason}" if hold.reason and hold.new_state != ENDED else "")
+
+
+def _clock(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

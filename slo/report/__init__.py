@@ -1,0 +1,1 @@
+"""The report of a period: its facts first, its page from them."""
