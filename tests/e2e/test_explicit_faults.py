@@ -118,4 +118,6 @@ def test_a_real_file_system_that_fills_and_one_that_turns_read_only_are_found_pa
     assert [action for action, _ in told] == ["trigger", "resolve", "trigger", "resolve"]
     assert [fault for action, fault in told if action == "trigger"] == ["filesystem_full", "filesystem_read_only"]
     assert len({one.dedup_key for one in pager.received}) == 2
+    texts = [one.body["payload"]["summary"] for one in pager.received if one.action == "trigger"]
+    assert all(f"{node.data} on node-b" in text for text in texts), texts
     store.close()
