@@ -1,4 +1,5 @@
-"""From rows to a Snapshot, with as few queries as the moment needs: one while nothing runs, three while all is well."""
+"""From rows to a Snapshot, with as few queries as the moment needs: one while nothing runs, three while all is well,
+and one more where there are new readings of nodes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -7,6 +8,8 @@ from datetime import datetime, timedelta
 from alerts.ages import Ages
 from alerts.fold import attempts_of, run_look
 from alerts.snapshot import Answer, AttemptLook, LauncherLook, Pace, RankExit, RankLook, RunLook, Snapshot
+from alerts.watch import Watch
+from alerts.watched import Watched
 from pipeline.catalog.events import ACTION_PROGRESS, RANK_EXITED
 from pipeline.queries.agents_now import agents_now
 from pipeline.queries.attempts_of_runs import attempts_of_runs
@@ -39,6 +42,8 @@ class Reader:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store, self._settings = store, settings
         self._ages = Ages()
+        self._watch = Watch(store, settings.agent.interval)
+        self._watched = Watched()
         self._pulse: Pulse | None = None
         self._named: frozenset[str] = frozenset()
         self._runs: tuple[RunLook, ...] = ()
@@ -63,6 +68,8 @@ class Reader:
             self._read_runs(now, wanted)
         if self._runs and (changed or before is None or before.events != here.events):
             self._read_news(now)
+        fresh, news = (before is None or before.readings != here.readings), (before is None or before.events != here.events)
+        self._watched = self._watch.look(now, monotonic, fresh=fresh, news=news)
         active = [r.run for r in self._runs if r.state == "started"]
         if active or here.launchers:
             snapshot = self._look(now, monotonic, active)
@@ -98,6 +105,7 @@ class Reader:
             stepped_attempts=frozenset(self._stepped),
             exits=self._exits(),
             answers=self._answers(),
+            watched=self._watched,
         )
 
     def _read_news(self, now: datetime) -> None:
@@ -119,6 +127,7 @@ class Reader:
                 changed_at=w.changed_at,
                 exit_code=w.exit_code,
                 reason=w.reason,
+                checkpoints=w.checkpoints,
                 attempts=attempts_of([t for t in transitions if t.run == w.run]),
             )
             for w in watched

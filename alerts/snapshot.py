@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from alerts.watched import Watched
 from pipeline.settings import DetectSettings
 
 FRESH = 2.5  # seconds: a rank whose last look is older than this is not judged
@@ -127,6 +128,7 @@ class RunLook:
     reason: str
     attempts: tuple[AttemptLook, ...] = ()
     abandoned: bool = False
+    checkpoints: str = ""
 
     @property
     def current(self) -> AttemptLook | None:
@@ -165,6 +167,7 @@ class Snapshot:
     pace: Mapping[str, Pace] = field(default_factory=dict)
     ingest_steady: float | None = None  # seconds for which ingest has been hearing without a break; None: not known
     agent_interval: float = 10.0
+    watched: Watched = field(default_factory=Watched)
 
     def active(self) -> Iterator[tuple[RunLook, AttemptLook]]:
         """The runs in progress with their newest attempt."""

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 from uuid import uuid4
@@ -13,6 +14,7 @@ from exporters.collector import Site
 from exporters.cursors import Cursors
 from exporters.encode import Accepted, accept, prometheus_text
 from exporters.health import Health
+from exporters.oom import OomWatch
 from exporters.pages import Board, PageServer, metrics_page
 from exporters.passes import Judge, Outcome, Passes, Runner
 from exporters.registry import COLLECTORS, Entry
@@ -42,10 +44,12 @@ class Agent:
         self._settings = settings
         self._node = settings.node
         self._sender = sender
-        self._passes, self._judge = _passes(settings, site, entries)
-        self._messages: dict[str, MetricMessages] = {}
         self._cursors = Cursors(settings.state_dir / "agent.rings.json")
         self._rings = RingPoller(settings.ring_dir, settings.node, site.proc, site.ticks, self._cursors.load())
+        site = replace(site, ranks=self._rings.ranks)
+        self._oom = OomWatch(site)
+        self._passes, self._judge = _passes(settings, site, entries)
+        self._messages: dict[str, MetricMessages] = {}
         self._health = Health(sender.stats)
         self._next_pass = monotonic()
         self._turned = monotonic()
@@ -58,6 +62,9 @@ class Agent:
         self._cursors.settle(self._sender.settled)
         if records := self._rings.poll(now, clock):
             self._sender.send_records(records)
+            self._sender.flush()
+        if kills := self._oom.poll(now, clock):
+            self._send_events(kills)
             self._sender.flush()
         self._cursors.mark(self._sender.queued, self._rings.cursors())
         if (outcomes := self._passes.end(clock)) is not None:

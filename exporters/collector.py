@@ -1,11 +1,11 @@
 """What a collector is and what it gives."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from exporters.sources.mounts import ChildProbes, Probes
 from exporters.sources.probes import Usage, statvfs
@@ -32,6 +32,15 @@ class Collector(Protocol):
         ...
 
 
+class RankProcess(NamedTuple):
+    """A rank of a run on this node; `started` (ticks since boot) tells it from another process that had its pid."""
+
+    run: str
+    rank: int
+    pid: int
+    started: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """Where collectors look: roots that tests replace. `ticks` a second is the kernel's USER_HZ; times are seconds."""
@@ -43,3 +52,5 @@ class Site:
     usage: Callable[[str], Usage] = statvfs  # of what cannot hang
     probes: Callable[[], Probes] = ChildProbes  # of what can
     probe_timeout: float = 2.0
+    cgroups: Path = Path("/sys/fs/cgroup")
+    ranks: Callable[[], Sequence[RankProcess]] = tuple  # those that are known now

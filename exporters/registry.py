@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.host import HostCollector
 from exporters.storage import DiskCollector, MountCollector
-from pipeline.catalog.metrics import DISK, HOST, MOUNT, Family
+from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, Family
 
 
 class Entry(NamedTuple):
@@ -21,4 +22,5 @@ COLLECTORS: Final = (
     Entry("host", HOST, HostCollector),
     Entry("mount", MOUNT, MountCollector),
     Entry("disk", DISK, DiskCollector),
+    Entry("cgroup", CGROUP, CgroupCollector),
 )

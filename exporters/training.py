@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from exporters.collector import RankProcess
 from exporters.labels import clean
 from exporters.sources import process, ring_records
 from exporters.sources.process import Process
@@ -77,6 +78,7 @@ class RingPoller:
         self._cursors = dict(cursors or {})
         self._followed: dict[int, _Followed] = {}
         self._refused: dict[int, _Refused] = {}
+        self._ranks: tuple[RankProcess, ...] = ()
 
     def poll(self, now: datetime, clock: float) -> list[Named]:
         """What is new since the last call, as (event name, record). `clock` is monotonic seconds.
@@ -94,7 +96,13 @@ class RingPoller:
                 self._forget(inode)
         for inode in self._refused.keys() - found.keys():
             del self._refused[inode]
+        living = [(ring.reader.header, ring.started) for ring in self._followed.values() if ring.gone_since is None]
+        self._ranks = tuple(RankProcess(header.run, header.rank, header.pid, started) for header, started in living)
         return records
+
+    def ranks(self) -> tuple[RankProcess, ...]:
+        """The ranks that were there at the last `poll`. For any thread."""
+        return self._ranks
 
     def cursors(self) -> dict[str, int]:
         """How far each ring that is still there has been read."""

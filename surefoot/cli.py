@@ -311,6 +311,23 @@ for command in (change, report, silence, maintenance, actions):
     cli.add_command(command)
 
 
+@cli.command()
+@click.option("--coverage", is_flag=True, help="List every fault of the catalogue with what finds it.")
+@click.option("--json", "as_json", is_flag=True, help="As one JSON object on one line.")
+@click.pass_obj
+def doctor(_: Settings, /, coverage: bool, as_json: bool) -> None:
+    """Say which faults are found here, by what, and what the others wait for.
+
+    \b
+    Example:  surefoot doctor --coverage
+    """
+    from surefoot.doctor import coverage_json, coverage_text
+
+    if not coverage:
+        raise click.UsageError("nothing to look at: say --coverage")
+    click.echo(coverage_json() if as_json else coverage_text())
+
+
 def main() -> None:
     """The console script."""
     cli.main(prog_name="surefoot")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from alerts.detectors import heartbeat_lost, rank_exit, step_stall
+from alerts.detectors import fault_rule, heartbeat_lost, rank_exit, step_stall
 from alerts.detectors.verdict import Verdict
 from alerts.snapshot import Snapshot
 from pipeline.catalog.faults import (
@@ -17,6 +17,7 @@ from pipeline.catalog.faults import (
     TELEMETRY_LOST,
     Fault,
 )
+from pipeline.catalog.rules import RULES
 from pipeline.records import FindingTransition
 
 
@@ -35,5 +36,6 @@ DETECTORS: tuple[Detector, ...] = (
     Detector(rank_exit.NAME, (RANK_CRASH, STARTUP_FAILURE), rank_exit.detect, rank_exit.clears, once=True),
     Detector(step_stall.NAME, (RANK_STOPPED, COLLECTIVE_HANG, RANK_CRASH), step_stall.detect, step_stall.clears),
     Detector(heartbeat_lost.NAME, (TELEMETRY_LOST, HOST_DOWN, LAUNCHER_LOST), heartbeat_lost.detect, heartbeat_lost.clears),
+    Detector(fault_rule.NAME, tuple(dict.fromkeys(rule.fault for rule in RULES)), fault_rule.detect, fault_rule.clears),
 )
 BY_NAME: dict[str, Detector] = {d.name: d for d in DETECTORS}

@@ -13,6 +13,7 @@ class Verdict:
     """A fault is there. `key` is detector, entity and run, and holds no measured value: it finds the open finding.
 
     `onset` is when the fault began, as far as the evidence shows. `rank` is None where no single rank can be named.
+    `beside` are the runs on its node: it may join an incident of one of them. `located`: the place is known, also without a rank.
     """
 
     key: str
@@ -24,8 +25,11 @@ class Verdict:
     onset: datetime
     node: str = ""
     rank: int | None = None
+    device: str = ""
     confidence: float = 1.0
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    beside: frozenset[str] = frozenset()
+    located: bool = False
 
 
 def key_of(detector: str, entity: str, run: str) -> str:

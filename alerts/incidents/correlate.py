@@ -1,20 +1,23 @@
 """Findings with one cause are one incident: which open incident a verdict belongs to, and what it changes there."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from alerts.detectors import rank_exit
 from alerts.detectors.verdict import Verdict
 from alerts.incidents.lifecycle import State, open_incident
 from alerts.transitions import LEADER
-from pipeline.catalog.faults import BY_NAME, HOST_DOWN, LAUNCHER_LOST, RANK_STOPPED, TELEMETRY_LOST, Fault
+from pipeline.catalog.faults import BY_NAME, HOST_DOWN, HOST_OOM_KILL, LAUNCHER_LOST, RANK_CRASH, RANK_STOPPED, TELEMETRY_LOST, Fault
 from pipeline.records import FindingTransition, IncidentTransition
 
+KILLED = timedelta(seconds=15)  # a rank that died this close to a kill for want of memory on its node died of it
+NEAR = timedelta(minutes=5)  # a node's own fault further from an incident's onset has nothing to do with it
 
-def incident_key(fault: Fault, node: str, rank: int | None, run: str) -> str:
+
+def incident_key(fault: Fault, node: str, rank: int | None, run: str, device: str = "") -> str:
     """Cause + entity + run, without measured values."""
-    entity = f"{node}/rank {rank}" if rank is not None else node
+    entity = f"{node}/rank {rank}" if rank is not None else f"{node}/{device}" if device else node
     return f"{fault.name}|{entity}|{run}"
 
 
@@ -22,13 +25,20 @@ def home(verdict: Verdict, incidents: Iterable[IncidentTransition]) -> IncidentT
     """The open incident that `verdict` belongs to, or None: it is the first of a new one.
 
     One with the same key; or, of faults that stop a run, one about the same attempt, or one whose next
-    attempt failed before it recovered. Lost telemetry and a host that is down are the same silence.
+    attempt failed before it recovered. Lost telemetry and a host that is down are the same silence. A node's own fault joins what
+    befell a run there at about the same time.
     """
-    key = incident_key(verdict.fault, verdict.node, verdict.rank, verdict.run)
-    unresolved = [i for i in incidents if i.new_state != State.RESOLVED and i.run == verdict.run]
+    key = incident_key(verdict.fault, verdict.node, verdict.rank, verdict.run, verdict.device)
+    unresolved = [i for i in incidents if i.new_state != State.RESOLVED]
     same_key = [i for i in unresolved if i.key == key]
-    related = [i for i in unresolved if _related(verdict, i)]
-    return next(iter(same_key + related), None)
+    related = [i for i in unresolved if i.run == verdict.run and _related(verdict, i)]
+    beside = [i for i in unresolved if i.run in verdict.beside and _beside(verdict, i)]
+    return next(iter(same_key + related + beside), None)
+
+
+def _beside(verdict: Verdict, incident: IncidentTransition) -> bool:
+    near = incident.onset is not None and abs(verdict.onset - incident.onset) <= NEAR
+    return near and incident.recovered_at is None and incident.node in ("", verdict.node) and incident.fault != TELEMETRY_LOST.name
 
 
 def _related(verdict: Verdict, incident: IncidentTransition) -> bool:
@@ -51,14 +61,15 @@ def first_transition(verdict: Verdict, incident: str, now: datetime) -> Incident
             actor=LEADER,
             at=now,
             incident=incident,
-            key=incident_key(verdict.fault, verdict.node, verdict.rank, verdict.run),
+            key=incident_key(verdict.fault, verdict.node, verdict.rank, verdict.run, verdict.device),
             fault=verdict.fault.name,
             layer=verdict.fault.layer,
             severity=verdict.fault.severity,
-            title=title(verdict.fault, verdict.run, verdict.node, verdict.rank),
+            title=title(verdict.fault, verdict.run, verdict.node, verdict.rank, verdict.device),
             run=verdict.run,
             attempt=verdict.attempt,
             node=verdict.node,
+            device=verdict.device,
             rank=verdict.rank,
             confidence=verdict.confidence,
             onset=min(verdict.onset, now),
@@ -68,15 +79,17 @@ def first_transition(verdict: Verdict, incident: str, now: datetime) -> Incident
     )
 
 
-def title(fault: Fault, run: str, node: str, rank: int | None) -> str:
+def title(fault: Fault, run: str, node: str, rank: int | None, device: str = "") -> str:
     """What a person reads first: what, where, which run."""
-    where = " on ".join(part for part in (f"rank {rank}" if rank is not None else "", node) if part)
-    return f"{fault.summary}: {where + ', ' if where else ''}run {run}"
+    where = " on ".join(part for part in (f"rank {rank}" if rank is not None else device, node) if part)
+    return f"{fault.summary}: " + ", ".join(part for part in (where, f"run {run}" if run else "") if part)
 
 
 def is_located(verdict: Verdict) -> bool:
     """Whether the verdict names the one place: a rank, or for a silent node the node."""
-    return verdict.rank is not None or (verdict.fault in (HOST_DOWN, TELEMETRY_LOST, LAUNCHER_LOST) and verdict.node != "")
+    return (
+        verdict.located or verdict.rank is not None or (verdict.fault in (HOST_DOWN, TELEMETRY_LOST, LAUNCHER_LOST) and verdict.node != "")
+    )
 
 
 def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) -> dict[str, Any]:
@@ -84,6 +97,8 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
 
     Once an action is on its way the ranks are being stopped by us, so of a stall only a stopped rank is believed then.
     """
+    if _died_of(incident, verdict):
+        return rerooted(incident, verdict.fault, incident.node, incident.rank, incident.confidence)
     same = (incident.fault, incident.node, incident.rank) == (verdict.fault.name, verdict.node, verdict.rank)
     if same or incident.new_state == State.RECOVERING or incident.attempt != verdict.attempt:
         return {}
@@ -100,6 +115,14 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
     if incident.located_at is None and is_located(verdict):
         changes["located_at"] = now
     return changes
+
+
+def _died_of(incident: IncidentTransition, verdict: Verdict) -> bool:
+    """Whether a rank's death is explained by the kernel's kill."""
+    if verdict.fault is not HOST_OOM_KILL or incident.fault != RANK_CRASH.name:
+        return False
+    near = incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
+    return near and incident.node == verdict.node and incident.run in verdict.beside
 
 
 def rerooted(incident: IncidentTransition, fault: Fault, node: str, rank: int | None, confidence: float) -> dict[str, Any]:
@@ -133,6 +156,7 @@ def first_finding(verdict: Verdict, finding: str, incident: str, now: datetime, 
         run=verdict.run,
         attempt=verdict.attempt,
         node=verdict.node,
+        device=verdict.device,
         rank=verdict.rank,
         onset=min(verdict.onset, now),
         evidence=evidence,

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from alerts.book import Book
+from alerts.detectors import fault_rule
 from alerts.detectors.registry import BY_NAME, DETECTORS
 from alerts.detectors.verdict import Verdict
 from alerts.ids import mint
@@ -57,6 +58,8 @@ class Findings:
         """Open the finding of `verdict`, the `times`-th after the first of its key, and its incident where it has none yet."""
         finding = mint("finding", verdict.key, times)
         joined = home(verdict, self.book.incidents.values())
+        if joined and not verdict.run:
+            verdict = replace(verdict, run=joined.run)
         incident = joined.incident if joined else mint("incident", finding)
         evidence = json.dumps({"reason": verdict.reason, **verdict.evidence}, default=str)
         self.book.write(first_finding(verdict, finding, incident, now, evidence))
@@ -110,5 +113,7 @@ def _verdict(finding: FindingTransition) -> Verdict:
         onset=finding.onset or finding.at,
         node=finding.node,
         rank=finding.rank,
+        device=finding.device,
         confidence=finding.confidence,
+        located=finding.detector == fault_rule.NAME,
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from exporters.sources import probes
-from exporters.sources.probes import Answer, Usage
+from exporters.sources.probes import DENIED, Answer, Usage
 from pipeline.clock import monotonic
 
 MAX_HUNG: Final = 64  # probes under way at most; beyond it further mounts are unknown, not ok
@@ -77,6 +77,8 @@ class MountProber:
         return found
 
     def _judge(self, path: str, answer: Answer | None) -> Probe:
+        if answer is not None and answer.error == DENIED:
+            return UNKNOWN
         if answer is not None:
             return Probe(answer.usage is not None, answer.seconds, answer.usage)
         since = self._since.get(path)

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
+DENIED = "permission denied"  # the error of a file system that its owner alone may ask: that says nothing about its health
+
 
 class Usage(NamedTuple):
     """Bytes and inodes of a file system; `free` is for users that are not root."""
@@ -68,6 +70,8 @@ class ThreadProbes:
         began = time.monotonic()
         try:
             usage, error = self._probe(path), ""
+        except PermissionError:
+            usage, error = None, DENIED
         except (OSError, ValueError) as e:  # ValueError: a path that cannot be one
             usage, error = None, str(e)
         self._answers.put(Answer(path, time.monotonic() - began, error, usage))

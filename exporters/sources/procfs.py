@@ -6,7 +6,7 @@ Each value stands alone: what is absent, malformed or beyond belief is None, and
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -148,10 +148,14 @@ def _disk(name: str, words: list[str]) -> Disk:
 def mounts(proc: Path) -> list[Mount]:
     """What is mounted, in the kernel's order; a mount hidden by a later one at the same place is left out.
 
-    Raises OSError where there is no mountinfo.
+    A service manager shows its services a tree in which everything is read-only: whether a mount is, is taken from process 1's own
+    tree where that has the same mount and may be read. Raises OSError where there is no mountinfo.
     """
     text = (proc / "self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
-    return list({mount.mount_point: mount for mount in _parse_mounts(text)}.values())
+    here = {mount.mount_point: mount for mount in _parse_mounts(text)}
+    outside = _text(proc / "1/mountinfo")
+    there = {(m.mount_point, m.device): m.read_only for m in _parse_mounts(outside)} if outside != text else {}
+    return [replace(m, read_only=there.get((m.mount_point, m.device), m.read_only)) for m in here.values()]
 
 
 def _parse_mounts(text: str) -> Iterator[Mount]:

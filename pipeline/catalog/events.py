@@ -50,6 +50,13 @@ ACTION_PROGRESS = EventKind(
     "A launcher's answer to a request; `code` is accepted, done, failed or refused",
     ("action", "term"),
 )
+OOM_KILL = EventKind(
+    "oom_kill",
+    Layer.KERNEL,
+    Severity.CRITICAL,
+    "The kernel killed processes for want of memory, `count` of them; `code` is cgroup where it was the job's limit, else node",
+    ("cgroup", "ranks"),
+)
 AGENT_STARTED = EventKind("agent_started", Layer.UNKNOWN, Severity.INFO, "A node's agent started; `code` is the boot id", ())
 COLLECTOR_FAILED = EventKind("collector_failed", Layer.UNKNOWN, Severity.WARNING, "A collector gave no readings; `code` is its name", ())
 
@@ -62,6 +69,7 @@ EVENTS: tuple[EventKind, ...] = (
     RING_INVALID,
     CAPTURE,
     ACTION_PROGRESS,
+    OOM_KILL,
     AGENT_STARTED,
     COLLECTOR_FAILED,
 )

@@ -110,6 +110,17 @@ DISK = Family(
     ),
 )
 
+CGROUP = Family(
+    "cgroup",
+    ("node", "cgroup", "run"),
+    "The control group that ranks of a run are in",
+    (
+        Metric("cgroup.oom_kills", "1", C, U64, 0, None, "Processes of the group killed for want of memory"),
+        Metric("cgroup.memory.used", "By", G, U64, 0, None, "Memory charged to the group"),
+        Metric("cgroup.memory.limit", "By", G, U64, 0, None, "Memory that the group may use; absent where there is no limit"),
+    ),
+)
+
 AGENT = Family(
     "agent",
     ("node", "collector"),
@@ -122,5 +133,5 @@ AGENT = Family(
     ),
 )
 
-FAMILIES: tuple[Family, ...] = (HOST, MOUNT, DISK, AGENT)
+FAMILIES: tuple[Family, ...] = (HOST, MOUNT, DISK, CGROUP, AGENT)
 BY_NAME: dict[str, tuple[Family, Metric]] = {m.name: (f, m) for f in FAMILIES for m in f.metrics}

@@ -15,6 +15,7 @@ class Pulse:
     attempts: int
     events: int
     requests: int
+    readings: int
     launchers: int
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pipeline.catalog.actions import RESTART_RUN
-from pipeline.catalog.faults import LAUNCHER_LOST, RESTART_LOOP, TELEMETRY_LOST
+from pipeline.catalog.faults import FAULTS
 from pipeline.queries import sql
 from pipeline.store import Store
 
@@ -24,6 +24,6 @@ class RunRestart:
 
 def restarts_of_run(store: Store, run: str, since: datetime) -> list[RunRestart]:
     """The restarts of `run` that were issued after `since`, oldest first."""
-    besides = [TELEMETRY_LOST.name, LAUNCHER_LOST.name, RESTART_LOOP.name]  # what never ends an attempt
+    besides = [f.name for f in FAULTS if f.first_action is None]  # what never ends an attempt
     parameters = {"run": run, "since": since, "kind": RESTART_RUN.name, "besides": besides}
     return [RunRestart(**row) for row in store.query(sql("restarts_of_run"), parameters)]

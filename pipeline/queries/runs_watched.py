@@ -19,6 +19,7 @@ class WatchedRun:
     exit_code: int | None
     started_at: datetime
     changed_at: datetime
+    checkpoints: str
 
 
 def runs_watched(store: Store, since: datetime, names: Sequence[str] = ()) -> list[WatchedRun]:

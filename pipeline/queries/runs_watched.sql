@@ -4,6 +4,7 @@ SELECT
     argMax(runs.reason, at) AS reason,
     argMax(runs.node, at) AS node,
     argMax(runs.exit_code, at) AS exit_code,
+    argMax(runs.checkpoints, at) AS checkpoints,
     min(at) AS started_at,
     max(at) AS changed_at
 FROM runs

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from exporters.collector import Site
+from exporters.collector import RankProcess, Site
 from exporters.sources.probes import ThreadProbes, Usage
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -37,5 +37,13 @@ def make_site(proc: Path) -> Callable[[Callable[[str], Usage]], Site]:
 
 def site_with(proc: Path, probe: Callable[[str], Usage]) -> Site:
     return Site(
-        "node1", proc, Path("/dev/shm"), ticks=100.0, usage=USAGES.__getitem__, probes=lambda: ThreadProbes(probe), probe_timeout=0.3
+        "node1",
+        proc,
+        Path("/dev/shm"),
+        ticks=100.0,
+        usage=USAGES.__getitem__,
+        probes=lambda: ThreadProbes(probe),
+        probe_timeout=0.3,
+        cgroups=FIXTURES / "sys/fs/cgroup",
+        ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
     )

@@ -25,9 +25,10 @@ from werkzeug import Request, Response
 
 from exporters.agent import Agent, one_pass
 from exporters.collector import Site
+from exporters.registry import COLLECTORS
 from exporters.sending.sender import Sender
 from exporters.sources.probes import ThreadProbes, Usage, statvfs
-from pipeline.catalog.metrics import BY_NAME
+from pipeline.catalog.metrics import BY_NAME, CGROUP
 from pipeline.settings import AgentSettings, Settings
 from surefoot.hook.ring import Identity, RingWriter
 
@@ -107,9 +108,9 @@ def test_the_push_carries_every_reading_the_page_shows_and_surefoots_own_health(
     page = {s.name: s.value for f in text_string_to_metric_families(turned.agent.board.page(turned.clock)) for s in f.samples}
     assert page["surefoot_host_load1"] == 1.25 and received.metrics["host.load1"] == [1.25]
     assert sorted(received.metrics["disk.reads"]) == [1, 10, 100]
-    assert page["surefoot_agent_collect_ok"] == 1 and received.metrics["agent.collect.ok"] == [1, 1, 1]
+    assert page["surefoot_agent_collect_ok"] == 1 and received.metrics["agent.collect.ok"] == [1] * len(COLLECTORS)
     pushed = {name for name in received.metrics if not name.startswith("surefoot.")}
-    assert pushed == BY_NAME.keys()
+    assert pushed == BY_NAME.keys() - {m.name for m in CGROUP.metrics}, "no rank is there, so no control group of one"
     assert received.metrics["surefoot.sender.batches"][0] >= 1 and received.metrics["surefoot.agent.threads"][0] >= 3
 
 

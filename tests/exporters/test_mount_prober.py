@@ -76,6 +76,15 @@ def test_hung_mounts_are_bounded_in_all_and_further_ones_are_unknown_not_ok(file
     assert probe_threads() == MAX_HUNG
 
 
+def test_a_mount_that_its_owner_alone_may_ask_is_unknown_not_broken() -> None:
+    def probe(path: str) -> Usage:
+        raise PermissionError(13, "Permission denied", path) if path == "/mine" else OSError(116, "Stale file handle", path)
+
+    with_errors = MountProber(ThreadProbes(probe), 1.0).probe(["/mine", "/stale"])
+    assert with_errors["/mine"] == UNKNOWN
+    assert with_errors["/stale"].ok is False
+
+
 def test_the_child_process_answers_for_real_mounts(tmp_path: Path) -> None:
     prober = MountProber(ChildProbes(), 5.0)
     odd = tmp_path / 'with "quotes" and \n line'

@@ -91,3 +91,16 @@ def test_any_bytes_in_any_file_give_values_or_none_and_never_an_error(tmp_path_f
         path.write_bytes(junk)
     procfs.load1(root), procfs.cpu(root, 100.0), procfs.memory(root), procfs.pressure(root, "io"), procfs.oom_kills(root)
     procfs.disks(root), procfs.mounts(root)
+
+
+def test_a_mount_is_read_only_as_process_1_sees_it_not_as_a_sandbox_shows_it_and_always_where_its_file_system_is(tmp_path: Path) -> None:
+    def tree(root: str, data: str, own: str = "") -> str:
+        return f"1 0 8:1 / / {root} - ext4 /dev/sda1 rw\n2 1 8:2 / /data {data} - ext4 /dev/sdb1 rw\n{own}"
+
+    (tmp_path / "self").mkdir()
+    (tmp_path / "1").mkdir()
+    own = "3 1 0:9 / /mine rw - tmpfs real ro\n4 1 0:8 / /other ro - tmpfs real rw\n"
+    (tmp_path / "self/mountinfo").write_text(tree("ro,nosuid", "ro,nosuid", own))
+    assert [m.read_only for m in procfs.mounts(tmp_path)] == [True, True, True, True]
+    (tmp_path / "1/mountinfo").write_text(tree("rw", "ro"))
+    assert {m.mount_point: m.read_only for m in procfs.mounts(tmp_path)} == {"/": False, "/data": True, "/mine": True, "/other": True}

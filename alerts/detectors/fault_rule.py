@@ -1,0 +1,134 @@
+"""fault_rule: explicit faults, each shown by rows of a table (pipeline/catalog/rules.py). What rules have seen is in the snapshot.
+
+A fault of a node is the node's own: it bears no run, but may join the incident of a run that has ranks there. Only a rule about
+the checkpoints of a run names that run.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from alerts.detectors.amounts import said_with
+from alerts.detectors.verdict import Verdict, key_of
+from alerts.snapshot import RunLook, Snapshot
+from alerts.watched import STALE, Observation, Standing
+from pipeline.catalog.faults import BY_NAME as FAULTS
+from pipeline.catalog.rules import RANK, Missing, Rule, Scope, rules_of
+from pipeline.records import FindingTransition
+
+NAME = "fault_rule"
+
+
+def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
+    """A verdict for each fault and place that a rule has raised, once, whichever rules did."""
+    there = runs_by_node(snapshot)
+    found: dict[str, Verdict] = {}
+    for standing in snapshot.watched.raised:
+        if standing.bad.last is None or (now - standing.bad.last).total_seconds() <= STALE:
+            for run in _runs_hit(standing, snapshot, there):
+                verdict = _verdict(standing, run, there)
+                found.setdefault(verdict.key, verdict)
+    hit = {_without_run(v.key) for v in found.values() if v.run}
+    return [v for v in found.values() if v.run or _without_run(v.key) not in hit]
+
+
+def clears(finding: FindingTransition, snapshot: Snapshot, now: datetime) -> str | None:
+    """Why a fault is over: every rule that saw anything of it says so, or what it was about is no longer there. None: not known."""
+    fault = FAULTS.get(finding.fault)
+    rules = [rule for rule in (rules_of(fault) if fault else ()) if rule.names_run == bool(_run_of(finding))]
+    if name := _run_of(finding):
+        run = snapshot.run(name)
+        if run is not None and run.state != "started":
+            return "the run ended"
+    if rules and all(rule.scope is Scope.RUN for rule in rules) and finding.node not in runs_by_node(snapshot):
+        return "no run is there any more"
+    place = _without_run(finding.key).partition("|")[2]
+    mine = [s for s in snapshot.watched.standings.get((finding.fault, place), ()) if s.rule.names_run == bool(_run_of(finding))]
+    left = [s for s in mine if isinstance(s.rule.when, Missing) or not snapshot.watched.gone(s)]
+    if not left:
+        return "it is no longer there" if _all_told(snapshot, rules, finding.node) else None
+    known = [s for s in left if s.known]
+    if not known or not all(s.over for s in known):
+        return None
+    last = max(known, key=lambda s: s.seen_at)
+    return said_with(last.rule.cleared, last, last.last)
+
+
+def runs_by_node(snapshot: Snapshot) -> dict[str, dict[str, RunLook]]:
+    """The runs in progress on each node."""
+    found: dict[str, dict[str, RunLook]] = {}
+    for run, attempt in snapshot.active():
+        nodes = {run.node, attempt.node} - {""}
+        nodes |= {one.node for one in snapshot.launchers if one.run == run.run}
+        nodes |= {one.node for one in snapshot.ranks if one.run == run.run}
+        for node in nodes:
+            found.setdefault(node, {})[run.run] = run
+    return found
+
+
+def _runs_hit(standing: Standing, snapshot: Snapshot, there: Mapping[str, Mapping[str, RunLook]]) -> Iterable[str]:
+    """The runs that a raised rule is about: "" for the node's own fault, nothing where the rule does not apply now."""
+    node, rule = standing.place.node, standing.rule
+    if rule.entity == RANK:
+        return (standing.place.labels.get("run", ""),)
+    if rule.scope is Scope.ANYWHERE:
+        return ("",)
+    if rule.scope is Scope.RUN:
+        return ("",) if node in there else ()
+    points = snapshot.watched.mounts.get(node, frozenset())
+    return [name for name, run in there.get(node, {}).items() if _mount_of(run.checkpoints, points) == standing.place.value]
+
+
+def _mount_of(path: str, points: Iterable[str]) -> str | None:
+    """The mount point, of those that a node has or lately had, that `path` lies on."""
+    above = [point for point in points if path and (path == point or path.startswith(point.rstrip("/") + "/"))]
+    return max(above, key=len, default=None)
+
+
+def _verdict(standing: Standing, run: str, there: Mapping[str, Mapping[str, RunLook]]) -> Verdict:
+    place, fault = standing.place, standing.rule.fault
+    began = standing.onset or standing.seen_at
+    rank = place.labels.get(RANK, "") if standing.rule.entity == RANK else ""
+    return Verdict(
+        key=key_of(f"{NAME}/{fault.name}", place.key, run),
+        detector=NAME,
+        fault=fault,
+        run=run,
+        attempt=place.labels.get("attempt", "") if rank else "",
+        node=place.node,
+        device="" if rank else place.value,
+        rank=int(rank) if rank.isdigit() else None,
+        onset=began,
+        reason=said_with(standing.rule.says, standing, standing.seen[-1] if standing.seen else None),
+        evidence=_evidence(standing, there.get(place.node, {}).values()),
+        beside=frozenset(there.get(place.node, ())),
+        located=True,
+    )
+
+
+def _evidence(standing: Standing, runs: Iterable[RunLook]) -> dict[str, Any]:
+    labels = {k: v for k, v in standing.place.labels.items() if v and k not in ("node", "message")}
+    told: dict[str, Any] = {"seen": _shown(standing.seen), "place": {"node": standing.place.node, **labels}}
+    if standing.before:
+        told["before"] = _shown([standing.before])[0]
+    if names := sorted(run.run for run in runs):
+        told["runs_on_node"] = names
+    return told
+
+
+def _shown(seen: Sequence[Observation]) -> list[dict[str, Any]]:
+    return [{"at": at.isoformat(), **values} for at, values in seen]
+
+
+def _run_of(finding: FindingTransition) -> str:
+    """The run that the finding's key names: that of the finding itself may be of the incident that it joined."""
+    return finding.key.rpartition("|")[2]
+
+
+def _without_run(key: str) -> str:
+    return key.rpartition("|")[0]
+
+
+def _all_told(snapshot: Snapshot, rules: Sequence[Rule], node: str) -> bool:
+    """Whether the node has told enough for what it does not tell of to be gone; what is missing comes back or stays missing."""
+    return not any(isinstance(rule.when, Missing) for rule in rules) and all(snapshot.watched.told(r.family.name, node) for r in rules)

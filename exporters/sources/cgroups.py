@@ -1,0 +1,96 @@
+"""The control group that a process is in, and its memory: version 2, version 1, and the two side by side.
+
+`root` is where control groups are mounted, /sys/fs/cgroup on a live machine; `proc` is /proc. What is absent is None.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_UNLIMITED: Final = 1 << 62  # version 1 says "no limit" with the largest number of pages
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A control group: its path below the mount, and the folder that tells of its memory."""
+
+    path: str
+    folder: Path
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMemory:
+    """Processes killed for want of memory since the group was made; bytes charged to it, and that it may use."""
+
+    oom_kills: int | None
+    used: int | None
+    limit: int | None
+
+
+def group_of(proc: Path, root: Path, pid: int) -> Group | None:
+    """The group that accounts for the memory of `pid`; None where there is no such process or no such group."""
+    try:
+        lines = (proc / str(pid) / "cgroup").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    paths = {controllers: path for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") >= 2)}
+    for controllers, path in paths.items():
+        if "memory" in controllers.split(","):
+            return _group(proc, root / "memory", path, 1)
+    if "" not in paths:
+        return None
+    return _group(proc, root, paths[""], 2) or _group(proc, root / "unified", paths[""], 2)
+
+
+def memory(group: Group) -> GroupMemory | None:
+    """What the group says; None where it is no more."""
+    names = {
+        1: ("memory.oom_control", "memory.usage_in_bytes", "memory.limit_in_bytes"),
+        2: ("memory.events", "memory.current", "memory.max"),
+    }
+    events, used, limit = (_text(group.folder / name) for name in names[group.version])
+    if not events and not group.folder.is_dir():
+        return None
+    kills = re.search(r"^oom_kill (\d+)$", events, re.M)
+    most = _int(limit)
+    return GroupMemory(int(kills[1]) if kills else None, _int(used), None if most is None or most >= _UNLIMITED else most)
+
+
+def _group(proc: Path, mounted: Path, path: str, version: int) -> Group | None:
+    """In a container the mount shows only a part of the tree, and the path may be told from the tree's root or from that part's."""
+    return (
+        _here(mounted, path, path, version)
+        or _here(mounted, path, path.removeprefix(_mount_root(proc, version).rstrip("/")), version)
+        or _here(mounted, path, "/", version)
+    )
+
+
+def _here(mounted: Path, path: str, below: str, version: int) -> Group | None:
+    folder = mounted / below.lstrip("/")
+    there = ".." not in Path(below).parts and (folder / ("memory.oom_control" if version == 1 else "memory.events")).exists()
+    return Group(path, folder, version) if there else None
+
+
+def _mount_root(proc: Path, version: int) -> str:
+    """Which part of the tree the mount shows, "" where it cannot be told."""
+    for line in _text(proc / "self/mountinfo").splitlines():
+        mount, _, rest = line.partition(" - ")
+        front, back = mount.split(" "), rest.split(" ")
+        kind = back[0] == "cgroup2" if version == 2 else back[0] == "cgroup" and "memory" in back[-1].split(",")
+        if kind and len(front) > 3:
+            return front[3]
+    return ""
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def _int(text: str) -> int | None:
+    word = text.strip()
+    return int(word) if word.isascii() and word.isdigit() else None
