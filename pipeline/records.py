@@ -15,8 +15,6 @@ from typing import Any, ClassVar, Self, get_args, get_type_hints
 from pipeline.clock import from_micros, to_micros
 from pipeline.errors import InputError
 
-Attributes = Mapping[str, Any]
-
 GOODPUT, MTTR = "goodput", "mttr"  # the figures of slo_results
 
 
@@ -32,7 +30,7 @@ class Record:
         return {k: to_micros(v) if isinstance(v, datetime) else v for k, v in values if v is not None}
 
     @classmethod
-    def from_attributes(cls, given: Attributes) -> Self:
+    def from_attributes(cls, given: Mapping[str, Any]) -> Self:
         """The record that `given` describes.
 
         Raises InputError naming the attribute that is missing, unknown or of the wrong type.

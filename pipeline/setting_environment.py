@@ -13,13 +13,13 @@ from typing import Final, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from pipeline.catalog.facts import IMAGE_VARIABLE
 from pipeline.errors import SettingsError
 from surefoot.hook import layout
 
 PREFIX: Final = "SUREFOOT_"
 CONFIG: Final = "SUREFOOT_CONFIG"
-IMAGE: Final = "SUREFOOT_IMAGE"  # names the container image that a command runs in
-NOT_SETTINGS: Final = frozenset({CONFIG, IMAGE, "SUREFOOT_TEST_CLICKHOUSE_URL", *layout.ENVIRONMENT})
+NOT_SETTINGS: Final = frozenset({CONFIG, IMAGE_VARIABLE, "SUREFOOT_TEST_CLICKHOUSE_URL", *layout.ENVIRONMENT})
 
 Fields = Mapping[str, FieldInfo]
 """The settings by name; a group of them has a model as its annotation."""

@@ -22,9 +22,8 @@ from exporters.job import hidden, probe
 from exporters.job.attempt import Start
 from exporters.job.hidden import is_secret, masked
 from exporters.job.tree import Tree
-from pipeline.catalog.facts import ARGV, FOLDER, IMAGE, MAX_FACTS, MAX_NAME, MAX_TEXT, RESUMED
+from pipeline.catalog.facts import ARGV, FOLDER, IMAGE, IMAGE_VARIABLE, MAX_FACTS, MAX_NAME, MAX_TEXT, RESUMED
 from pipeline.clock import monotonic
-from pipeline.setting_environment import IMAGE as IMAGE_VARIABLE
 
 LIMIT: Final = 30.0  # seconds for all of it; git and the interpreter get _READ_LIMIT of them
 _READ_LIMIT: Final = 20.0

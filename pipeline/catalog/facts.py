@@ -22,6 +22,7 @@ ARGV: Final = "code.argv"
 COMMIT: Final = "code.commit"
 DIFF: Final = "code.diff"  # of what is not committed: a hash and the files
 FOLDER: Final = "code.folder"  # that the command was started in
+IMAGE_VARIABLE: Final = "SUREFOOT_IMAGE"  # in the environment: names the container image that a command runs in
 IMAGE: Final = "code.image"
 NODES: Final = "place.nodes"  # derived from who sent facts
 RESUMED: Final = "start.resumed_from"
