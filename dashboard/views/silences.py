@@ -31,9 +31,14 @@ def banner() -> None:
     show(div("sf-banner", el("b", "Surefoot does not act. "), said, still, el("code", "surefoot actions resume"), ".", style=look))
 
 
-@st.fragment(run_every=REFRESH)
 def page() -> None:
     """Draw the page; it draws itself again every two seconds."""
+    parts.tab("Silences")
+    _page()
+
+
+@st.fragment(run_every=REFRESH)
+def _page() -> None:
     sheet = Sheet()
     since = sheet.ago(hours=_ENDED_SHOWN)
     pauses, silences, windows = (sheet.rows(question, since) for question in (pauses_since, silences_since, maintenance_since))

@@ -90,12 +90,16 @@ def table(costs: Sequence[Cost], fault: str) -> str:
     rows = [
         f"| {fault}, under | first step again | made up for | GPU-seconds lost |",
         "|---|---:|---:|---:|",
-        *(f"| {c.system} | {_cell(c.restarted, c)} s | {_cell(c.caught_up, c)} s | {_cell(c.lost, c)} |" for c in costs),
+        *(f"| {_name(c)} | {_cell(c.restarted, c, ' s')} | {_cell(c.caught_up, c, ' s')} | {_cell(c.lost, c)} |" for c in costs),
     ]
-    return "\n".join(rows).replace("never s", "never")
+    return "\n".join(rows)
 
 
-def _cell(value: float | None, of: Cost) -> str:
+def _name(of: Cost) -> str:
+    return f"{of.system} (by arithmetic)" if of.computed else of.system
+
+
+def _cell(value: float | None, of: Cost, unit: str = "") -> str:
     if value is None:
         return "never"
-    return f"{value:,.0f} (computed)" if of.computed else f"{value:.1f}"
+    return f"{value:,.0f}{unit}" if of.computed else f"{value:.1f}{unit}"
