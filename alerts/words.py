@@ -3,21 +3,14 @@
 from datetime import UTC, datetime
 from math import floor
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+from pipeline.spans import long_span
+
+_HOUR = 3600
 
 
 def duration(seconds: float) -> str:
     """`0.7 s`, `41 s`, `3 min 20 s`, `2 h 05 min`, `3 d 4 h`; never negative."""
-    if seconds < 9.95:
-        return f"{max(seconds, 0.0):.1f} s"
-    whole = round(seconds)
-    if whole < _MINUTE:
-        return f"{whole} s"
-    if whole < _HOUR:
-        return f"{whole // _MINUTE} min {whole % _MINUTE:02d} s"
-    if whole < _DAY:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02d} min"
-    return f"{whole // _DAY} d {whole % _DAY // _HOUR} h"
+    return f"{max(seconds, 0.0):.1f} s" if seconds < 9.95 else long_span(seconds)
 
 
 def gpu_time(gpu_seconds: float) -> str:

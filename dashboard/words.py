@@ -4,8 +4,10 @@ from datetime import UTC, datetime
 from math import floor, isfinite
 from signal import Signals
 
+from pipeline.spans import long_span
+
 NO_DATA = "no data"
-_MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
+_HOUR = 3600.0
 _GPU_HOURS_FROM = 3600.0  # GPU-seconds from which hours read better
 
 
@@ -20,14 +22,7 @@ def duration(seconds: float | None) -> str:
         return f"{sign}{seconds:.2f} s"
     if seconds < 9.95:
         return f"{sign}{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < _MINUTE:
-        return f"{sign}{whole} s"
-    if whole < _HOUR:
-        return f"{sign}{whole // 60} min {whole % 60:02d} s"
-    if whole < _DAY:
-        return f"{sign}{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{sign}{whole // 86400} d {whole % 86400 // 3600} h"
+    return sign + long_span(seconds)
 
 
 def span(seconds: float) -> str:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.layers import Category
+from pipeline.spans import long_span
 from slo.figures import Spread
 from slo.report.facts import UNEXPLAINED, Cause, Facts, IncidentFacts, Quiet
 
@@ -247,16 +248,7 @@ def _percent(ratio: float | None) -> str:
 
 def _duration(seconds: float) -> str:
     """`3.2 s`, `41 s`, `3 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+    return f"{seconds:.1f} s" if seconds < 9.95 else long_span(seconds)
 
 
 def _minute(at: datetime) -> str:
