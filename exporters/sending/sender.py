@@ -7,8 +7,9 @@ What is given is encoded at once and waits in a bounded queue. Each request keep
 import gzip
 import logging
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -86,6 +87,7 @@ class Sender:
         self._session = requests.Session()
         self._session.trust_env = False  # no proxy, no .netrc: the token goes to ingest alone
         self._session.headers.update({"Authorization": f"Bearer {token}", "Content-Type": "application/x-protobuf"})
+        self._trying: deque[tuple[str, list[Item]]] = deque(maxlen=1)  # the batch under way and its id; whoever pops it decides its fate
         self._sent: Counter[str] = Counter()
         self._batches = self._refused = self._rejected = self._invalid = self._retries = 0
         self._reachable = True
@@ -157,6 +159,7 @@ class Sender:
         self._closing.set()
         self._wake.set()
         self._thread.join(max(0.0, self._deadline + 0.1 * timeout - monotonic()))
+        self._give_up_trying()  # the thread may still wait for an answer: this process ends before it comes
         while batch := self._queue.take(_ROOM):
             self._leave(uuid4().hex, batch)
             self._queue.settle()
@@ -175,10 +178,11 @@ class Sender:
                 self._wake.clear()
 
     def _flush(self) -> None:
-        while batch := self._queue.take(_ROOM):
+        while not self._too_late() and (batch := self._queue.take(_ROOM)):
             try:
                 self._deliver(batch)
             except Exception as e:  # noqa: BLE001 - the one catch-all of this thread: a defect here must not end telemetry
+                self._trying.clear()
                 self._queue.count_dropped(batch)
                 self._report(f"sending failed: {type(e).__name__}: {e}")
             self._queue.settle()
@@ -186,23 +190,30 @@ class Sender:
 
     def _deliver(self, batch: list[Item]) -> None:
         signal, name = batch[0].signal, uuid4().hex
+        self._trying.append((name, batch))
         body, headers = _packed(self._body(batch), name)
         retrying = Retrying(
-            retry=retry_if_exception(_temporary), wait=self._pause, stop=self._give_up, sleep=self._sleep, before_sleep=self._failed
+            retry=retry_if_exception(_temporary), wait=self._pause, stop=self._too_late, sleep=self._sleep, before_sleep=self._failed
         )
         try:
             answer = retrying(self._post, signal, body, headers)
         except RetryError:
-            self._leave(name, batch)
+            self._give_up_trying()
         except DeliveryError as e:
+            self._trying.clear()
             self._refused += 1
             self._report(f"ingest refused a batch of {len(batch)}: {e}")
         else:
+            self._trying.clear()
             self._delivered(batch, signal, answer)
 
     def _body(self, batch: Sequence[Item]) -> bytes:
         make = otlp_wire.logs_request if batch[0].signal is Signal.LOGS else otlp_wire.metrics_request
         return make(self._resource, [item.data for item in batch])
+
+    def _give_up_trying(self) -> None:
+        with suppress(IndexError):
+            self._leave(*self._trying.pop())
 
     def _leave(self, name: str, batch: Sequence[Item]) -> None:
         """Leaves a batch for the next sender under its id where it holds what lasts, else counts it as dropped."""
@@ -258,7 +269,7 @@ class Sender:
         asked = error.retry_after if isinstance(error, DeliveryError) else None
         return _BACKOFF(state) if asked is None else asked
 
-    def _give_up(self, _: RetryCallState) -> bool:
+    def _too_late(self, _: RetryCallState | None = None) -> bool:
         return self._deadline is not None and monotonic() >= self._deadline
 
     def _sleep(self, seconds: float) -> None:

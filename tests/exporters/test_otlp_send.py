@@ -219,16 +219,18 @@ def test_what_waited_while_ingest_was_away_is_sent_when_it_is_back(receiver: Rec
     assert sender.stats().reachable and not sender.stats().dropped
 
 
-def test_close_ends_in_time_before_a_server_that_never_answers() -> None:
+def test_close_ends_in_time_before_a_server_that_never_answers_and_leaves_what_waits_for_its_answer(tmp_path: Path) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        sender = Sender(f"http://127.0.0.1:{silent.getsockname()[1]}", "t", 30.0, node="n1")
+        sender = Sender(f"http://127.0.0.1:{silent.getsockname()[1]}", "t", 30.0, node="n1", leftovers=tmp_path)
         sender.send_records([("surefoot.event", EVENT)])
         time.sleep(0.1)
+        sender.send_records([("surefoot.event", EVENT)] * 2)
         began = time.monotonic()
         sender.close(0.5)
         assert time.monotonic() - began < 1.0
+        assert (sender.stats().left, sender.stats().dropped, len(list(tmp_path.iterdir()))) == (3, {}, 2)
 
 
 def test_close_sends_what_waits(receiver: Receiver) -> None:
