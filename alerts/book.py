@@ -30,6 +30,7 @@ from pipeline.records import (
 )
 from pipeline.store import Store
 
+WRITTEN = (FindingTransition, IncidentTransition, ActionTransition, NotificationTransition, AttemptTransition)
 SETTLING = timedelta(days=1)  # a resolved incident may still catch up, and its pages go out, for so long
 
 
@@ -138,6 +139,7 @@ class Book:
 def read_book(store: Store, now: datetime) -> Book:
     """The book as the rows tell it. Raises StoreError."""
     book = Book(store)
+    store.prepare(WRITTEN)  # a fault is no time to ask what tables look like
     for finding in findings_open(store):
         book.findings[finding.finding] = finding
     for incident in incidents_unsettled(store, now - SETTLING):

@@ -6,7 +6,7 @@ The driver's errors become those of pipeline/errors.py here and nowhere else.
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import UTC, datetime
@@ -99,6 +99,11 @@ class Store:
                 settings={**self._insert_settings, "insert_deduplication_token": token},
                 fmt="ArrowStream",
             )
+
+    def prepare(self, kinds: Iterable[type[Record]]) -> None:
+        """Ask for the columns of these records' tables now, so that the first insert into each need not. Raises StoreError."""
+        for kind in kinds:
+            self._schema(kind.table, [{f.name: None for f in fields(kind)}])
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None, *, seconds: float | None = None) -> list[dict[str, Any]]:
         """The rows of `sql`, whose `{name:Type}` are bound by the server. Times are aware UTC, NULL is None.

@@ -15,6 +15,7 @@ import structlog
 
 from pipeline.errors import SettingsError, SurefootError
 from pipeline.settings import Settings
+from surefoot.giving_way import give_way, session_gives_way
 from surefoot.part_logs import cut, last_line, log_path
 from surefoot.parts import Part, check_addresses, parts, server
 from surefoot.signals import Signals
@@ -25,7 +26,6 @@ FIRST_DELAY, LONGEST_DELAY, STEADY_SECONDS = 0.1, 5.0, 10.0
 POLL_SECONDS = 0.1
 CUT_SECONDS = 60.0
 REFUSED = 2  # the exit code of a command that said in one line why it cannot go on
-NICE = 10  # on a machine that also trains, the training comes first
 
 log = structlog.get_logger()
 
@@ -40,6 +40,7 @@ class Child:
     delay: float = FIRST_DELAY
     due: float | None = None
     restarts: int = 0
+    gives_way: bool = False  # its session does
 
 
 @dataclass(slots=True)
@@ -88,6 +89,7 @@ class Stack:
     def look_after(self, now: float) -> None:
         """Note who died, and start again who is due. A part that dies at once is started ever more seldom."""
         for child in self.children:
+            child.gives_way = child.gives_way or session_gives_way(child.process.pid)
             if child.due is None and (code := child.process.poll()) is not None:
                 if code == REFUSED and not self.ready:
                     why = last_line(self._log(child)).removeprefix("surefoot: ") or f"it ended with {REFUSED}"
@@ -96,7 +98,7 @@ class Stack:
                 child.due = now + child.delay
                 log.warning("part died", part=child.part.name, exit=code, restart_in=child.delay, log=str(self._log(child)))
             if child.due is not None and now >= child.due:
-                child.process, child.started, child.due = self.spawn(child.part), now, None
+                child.process, child.started, child.due, child.gives_way = self.spawn(child.part), now, None, False
                 child.restarts += 1
                 log.info("part restarted", part=child.part.name, pid=child.process.pid)
                 self.write_status()
@@ -154,7 +156,7 @@ def serve(settings: Settings) -> int:
     """
     with Signals() as signals, _own(settings.state_dir):
         check_addresses(settings)
-        os.setpriority(os.PRIO_PROCESS, 0, max(NICE, os.getpriority(os.PRIO_PROCESS, 0)))
+        give_way()
         stack = Stack(settings, away=server(settings))
         try:
             return _supervise(stack, signals)

@@ -117,7 +117,7 @@ class Recovery:
 
     def _case(self, incident: IncidentTransition, finding: FindingTransition, run: RunLook, current: AttemptLook, now: datetime) -> Case:
         since = now - timedelta(seconds=self.settings.recovery.window)
-        earlier = restarts_of_run(self.book.store, run.run, since)
+        earlier = restarts_of_run(self.book.store, run.run, since) if current.launch > 1 else []  # a first attempt followed none
         return Case(
             fault=FAULTS[finding.fault],
             run=run,

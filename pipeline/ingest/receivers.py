@@ -24,6 +24,7 @@ from pipeline.ingest.quarantine import Quarantine
 from pipeline.ingest.seen import Seen
 from pipeline.ingest.spool import Spool
 from pipeline.ingest.writer import Writer
+from pipeline.listening import cannot_listen, listen
 from pipeline.queries.control import Issued
 from pipeline.records import Beat
 from pipeline.secrets import ingest_token
@@ -126,6 +127,6 @@ def serve(settings: Settings) -> None:
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server((host, port), backlog=1024)
+        return listen(host, port)
     except OSError as e:
-        raise SurefootError(f"cannot listen on {host}:{port}: {e.strerror}; set ingest.port to a free one") from e
+        raise SurefootError(cannot_listen("ingest", host, port, e)) from e

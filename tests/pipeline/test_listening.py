@@ -1,12 +1,13 @@
-"""Why an address cannot be had is told by what the system says, and blames the host or the port as it must."""
+"""A listener's connections send at once; why an address cannot be had is told by what the system says, and blames the host or the port."""
 
+import asyncio
 import errno
 import os
 import socket
 
 import pytest
 
-from pipeline.listening import cannot_listen
+from pipeline.listening import cannot_listen, listen
 
 
 def told(host: str, port: int) -> str:
@@ -32,3 +33,21 @@ def test_a_port_that_needs_more_rights_is_the_ports_fault() -> None:
         cannot_listen("agent", "127.0.0.1", 80, error)
         == "agent cannot use 127.0.0.1:80 (Permission denied): set agent.port in the settings"
     )
+
+
+def test_a_small_answer_does_not_wait_for_the_acknowledgement_of_its_first_half() -> None:
+    """Under asyncio, as ingest serves: what is accepted there has Nagle's algorithm (RFC 896) switched off."""
+
+    async def accepted() -> int:
+        heard: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def on_connection(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            heard.set_result(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        with listen("127.0.0.1", 0) as listener:
+            async with await asyncio.start_server(on_connection, sock=listener):
+                with socket.create_connection(listener.getsockname()):
+                    return await heard
+
+    assert asyncio.run(accepted()) == 1

@@ -32,6 +32,14 @@ def surefoot(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-P", "-m", "surefoot", *words], capture_output=True, text=True, check=False, timeout=60)
 
 
+def test_every_part_gives_way_to_what_trains_on_the_machine_also_where_sessions_share_the_processor(stack: stacks.Stack) -> None:
+    for part in stacks.status(stack.settings)["parts"].values():
+        assert os.getpriority(os.PRIO_PROCESS, part["pid"]) >= 10
+        group = Path(f"/proc/{part['pid']}/autogroup")
+        if group.exists():
+            assert group.read_text().endswith(" nice 10\n")
+
+
 def test_a_taken_port_is_named_with_the_setting_to_change(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
