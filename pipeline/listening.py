@@ -1,6 +1,7 @@
 """Listening sockets, and why a part cannot listen where it should, in words that name the setting to change."""
 
 import errno
+import os
 import socket
 from typing import Final
 
@@ -22,4 +23,5 @@ def cannot_listen(part: str, host: str, port: int, error: OSError) -> str:
     """One line: what failed, and whether the part's host or its port is to blame."""
     host_is_wrong = isinstance(error, socket.gaierror) or error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
     setting = f"{part}.host" if host_is_wrong else f"{part}.port"
-    return f"{part} cannot use {host}:{port} ({error.strerror}): set {setting} in the settings"
+    why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)  # the bare words, without the call's own
+    return f"{part} cannot use {host}:{port} ({why}): set {setting} in the settings"

@@ -14,6 +14,7 @@ import structlog
 from pipeline.embedded.engine import Engine
 from pipeline.embedded.facade import Facade
 from pipeline.embedded.server import Server, in_thread
+from pipeline.embedded.tokens import forget_cut_short
 from pipeline.errors import DatabaseOwned, StoreUnavailable
 from pipeline.listening import cannot_listen
 from pipeline.migrate import migrate
@@ -37,6 +38,8 @@ def serve(settings: Settings, ready: Callable[[], None] | None = None) -> None:
         scratch = _fresh(settings.state_dir / "store.inserts")
         data = settings.state_dir / "store"
         data.mkdir(mode=0o700, exist_ok=True)
+        if forgotten := forget_cut_short(data):
+            log.info("inserts cut short by a kill may be sent again", inserts=forgotten)
         engine = Engine(data, memory_bytes=settings.store.memory_bytes, query_seconds=settings.store.query_seconds)
         try:
             facade = Facade(engine, scratch, store_password(settings))

@@ -500,5 +500,6 @@ def test_a_second_ingest_on_the_same_port_says_what_to_do(ingest: IngestProcess)
         [sys.executable, "-P", "-c", SERVE], env=ingest._environment, capture_output=True, text=True, timeout=60, check=False
     )
     assert second.returncode != 0
-    assert "set ingest.port to a free one" in second.stderr
+    where = ingest.url.removeprefix("http://")
+    assert f"ingest cannot use {where} (Address already in use): set ingest.port in the settings" in second.stderr
     assert json.loads(ingest.control().text)["requests"] == []
