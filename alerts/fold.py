@@ -40,6 +40,7 @@ def _attempt(rows: Sequence[AttemptTransition]) -> AttemptLook:
         exit_code=last.exit_code,
         reason=last.reason,
         action=next((t.action for t in rows if t.action), ""),
+        nodes=tuple(filter(None, next((t.nodes for t in rows if t.nodes), "").split(","))),
     )
 
 

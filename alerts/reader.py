@@ -10,7 +10,7 @@ from alerts.fold import attempts_of, run_look
 from alerts.snapshot import Answer, AttemptLook, LauncherLook, Pace, RankExit, RankLook, RunLook, Snapshot
 from alerts.watch import Watch
 from alerts.watched import Watched
-from pipeline.catalog.events import ACTION_PROGRESS, RANK_EXITED
+from pipeline.catalog.events import ACTION_PROGRESS, COMMAND_EXITED, RANK_EXITED
 from pipeline.queries.agents_now import agents_now
 from pipeline.queries.attempts_of_runs import attempts_of_runs
 from pipeline.queries.attempts_stepped import attempts_stepped
@@ -160,6 +160,10 @@ class Reader:
             ranks=beat.ranks,
             at=beat.at,
             age=self._ages.of(("launcher", beat.run, beat.node), beat.at, _seconds(now, beat.at)),
+            nodes=beat.nodes,
+            address=beat.address,
+            waited=beat.waited,
+            resume=beat.resume,
         )
 
     def _ranks(self, rows: Iterable[Live], attempts: set[str], now: datetime) -> tuple[RankLook, ...]:
@@ -216,7 +220,7 @@ class Reader:
                 error=e.attrs.get("error", ""),
             )
             for e in self._news
-            if e.kind == RANK_EXITED.name
+            if e.kind in (RANK_EXITED.name, COMMAND_EXITED.name)
         )
 
     def _answers(self) -> tuple[Answer, ...]:

@@ -11,6 +11,7 @@ from alerts.watched import Watched
 from pipeline.settings import DetectSettings
 
 FRESH = 2.5  # seconds: a rank whose last look is older than this is not judged
+HEARD = 4 * FRESH  # seconds: a launcher that was silent for longer does not wait any more
 GONE = frozenset("XZ")  # process states of a rank that is no more
 STOPPED = frozenset("Tt")  # stopped by a signal, or by a debugger
 
@@ -73,7 +74,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LauncherLook:
-    """A launcher's last sign of life."""
+    """A launcher's last sign of life; `pipeline.records.Beat` tells of its fields."""
 
     run: str
     node: str
@@ -83,6 +84,15 @@ class LauncherLook:
     ranks: str
     at: datetime
     age: float
+    nodes: str = ""
+    address: str = ""
+    waited: float = 0.0
+    resume: str = ""
+
+    @property
+    def heard(self) -> bool:
+        """Whether it still asks."""
+        return self.age <= HEARD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +113,12 @@ class AttemptLook:
     exit_code: int | None = None
     reason: str = ""
     action: str = ""
+    nodes: tuple[str, ...] = ()  # of several, by node rank
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The nodes that it runs on; the first one's launcher speaks for it."""
+        return self.nodes or ((self.node,) if self.node else ())
 
     @property
     def began_at(self) -> datetime | None:
@@ -134,6 +150,11 @@ class RunLook:
     def current(self) -> AttemptLook | None:
         """The newest attempt."""
         return self.attempts[-1] if self.attempts else None
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The nodes that it runs on now: of several those of the newest attempt."""
+        return (self.current.nodes if self.current else ()) or (self.node,)
 
     def attempt(self, name: str) -> AttemptLook | None:
         """The attempt called `name`."""
@@ -178,6 +199,10 @@ class Snapshot:
     def run(self, name: str) -> RunLook | None:
         """The run called `name`."""
         return next((r for r in self.runs if r.run == name), None)
+
+    def launchers_of(self, run: str) -> list[LauncherLook]:
+        """The launchers of a run that are heard, by node."""
+        return sorted((one for one in self.launchers if one.run == run and one.heard), key=lambda one: one.node)
 
     def ranks_of(self, attempt: str) -> list[RankLook]:
         """The ranks of an attempt, by rank."""

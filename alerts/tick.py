@@ -6,8 +6,10 @@ so that a kill at any line is followed by the same rows.
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from alerts.book import Book, read_book
+from alerts.fold import attempts_of
 from alerts.holds import Holds
 from alerts.incidents.findings import Findings
 from alerts.incidents.progress import Progress
@@ -15,10 +17,10 @@ from alerts.outbox import Outbox
 from alerts.paging import Paging
 from alerts.reader import Reader
 from alerts.receivers.registry import Receiver
-from alerts.recovery.actuators import attempts, lost_runs
+from alerts.recovery.actuators import attempts, gather, lost_runs
 from alerts.recovery.recovery import Recovery
 from alerts.requests import Requests
-from alerts.snapshot import Snapshot
+from alerts.snapshot import AttemptLook, Snapshot
 from pipeline.clock import Clock, monotonic, utcnow
 from pipeline.queries.attempts_of_runs import attempts_of_runs
 from pipeline.queries.requests_new import requests_new
@@ -73,8 +75,10 @@ class Tick:
         snapshot = self._reader.read(now, ticks, book.runs())
         now = self._clock()  # what is decided from here on is decided now, not when the reading began
         if snapshot.launchers:
-            book.write(*attempts.due(snapshot, self._used(snapshot), now))
+            used = self._used(snapshot)
+            book.write(*attempts.due(snapshot, used, now), *gather.first(snapshot, used, self._settings.recovery.gather, now))
         self._recovery.follow_up(snapshot, now)
+        self._recovery.bring_together(snapshot, now)
         self._progress.advance_all(snapshot, ticks)  # what has recovered is over before anything new is found
         self._findings.reconcile(snapshot, now)
         lost_runs.end(book, snapshot, now)
@@ -86,10 +90,11 @@ class Tick:
         self._progress.advance_all(snapshot, ticks)
         self._paging.queue(book, snapshot, now)
 
-    def _used(self, snapshot: Snapshot) -> set[str]:
-        """The runs that launchers ask for which are not looked at now, but have had attempts."""
+    def _used(self, snapshot: Snapshot) -> dict[str, AttemptLook]:
+        """The runs that launchers ask for which are not looked at now, but have had attempts: the last one of each."""
         new = sorted({one.run for one in attempts.asking(snapshot) if snapshot.run(one.run) is None})
-        return {t.run for t in attempts_of_runs(self._store, new)} if new else set()
+        rows = attempts_of_runs(self._store, new) if new else []
+        return {run: attempts_of(group)[-1] for run, group in groupby(rows, key=lambda t: t.run)}
 
     def _carry_out(self, book: Book, snapshot: Snapshot, now: datetime) -> None:
         if self._reader.requests_changed:

@@ -5,71 +5,13 @@ state; the current state of a thing is its last transition. The SQL that makes t
 `pipeline/migrations`; a test holds the two equal.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
-from types import UnionType
-from typing import Any, ClassVar, Self, get_args, get_type_hints
+from typing import ClassVar
 
-from pipeline.clock import from_micros, to_micros
-from pipeline.errors import InputError
+from pipeline.record import Record as Record
 
 GOODPUT, MTTR = "goodput", "mttr"  # the figures of slo_results
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """A row. `table` is where it is kept."""
-
-    table: ClassVar[str]
-
-    def attributes(self) -> dict[str, Any]:
-        """This record as wire attributes: None is left out, times are microseconds since 1970."""
-        values = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {k: to_micros(v) if isinstance(v, datetime) else v for k, v in values if v is not None}
-
-    @classmethod
-    def from_attributes(cls, given: Mapping[str, Any]) -> Self:
-        """The record that `given` describes.
-
-        Raises InputError naming the attribute that is missing, unknown or of the wrong type.
-        """
-        types = _field_types(cls)  # type: ignore[arg-type]  # mypy takes type[Self] for unhashable
-        if unknown := given.keys() - types.keys():
-            raise InputError(f"{cls.table}: unknown attribute {min(unknown)!r}")
-        values = {k: _convert(cls.table, k, v, types[k]) for k, v in given.items()}
-        try:
-            return cls(**values)
-        except TypeError as e:
-            raise InputError(f"{cls.table}: {e.args[0].split('__init__() ')[-1]}") from e
-
-
-@cache
-def _field_types(cls: type[Record]) -> dict[str, type]:
-    hints = get_type_hints(cls)
-    return {f.name: _bare(hints[f.name]) for f in fields(cls)}
-
-
-def _bare(hint: Any) -> type:
-    """`int` for `int | None`, `dict` for `dict[str, str]`."""
-    if isinstance(hint, UnionType):
-        hint = next(a for a in get_args(hint) if a is not type(None))
-    return getattr(hint, "__origin__", hint)  # type: ignore[no-any-return]
-
-
-def _convert(table: str, name: str, value: Any, wanted: type) -> Any:
-    if wanted is datetime and type(value) is int:
-        if not 10**14 < value < 10**16:  # 1973 to 2286 in microseconds: seconds, ms and ns fall outside
-            raise InputError(f"{table}: {name}={value} is not a time in microseconds since 1970")
-        return from_micros(value)
-    if wanted is float and type(value) is int:
-        return float(value)
-    if type(value) is not wanted:
-        raise InputError(f"{table}: {name} must be {wanted.__name__}, not {type(value).__name__}")
-    if isinstance(value, dict) and any(type(v) is not str for v in value.values()):
-        raise InputError(f"{table}: every value of {name} must be text")
-    return value
 
 
 # --- what a run is doing ---------------------------------------------------------------------
@@ -162,9 +104,13 @@ class Beat(Record):
     node: str = ""
     run: str = ""
     attempt: str = ""
-    state: str = ""  # launcher: starting, running, stopping, waiting
+    state: str = ""  # launcher: one of pipeline/catalog/runs.py
     launch: int = 0
     ranks: str = ""  # "0:alive:4711,1:exit:-9"
+    nodes: str = ""  # how many its run wants: "2", "2:4"; "" for one
+    address: str = ""  # where the other nodes of its run reach it
+    waited: float = 0.0  # seconds that it has been waiting to be given an attempt
+    resume: str = ""  # the newest complete checkpoint that it sees: "120 /path"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +154,7 @@ class Transition(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTransition(Transition):
-    """Written by the launcher; its end by the leader where the launcher is gone and so are its ranks."""
+    """Written by the launcher, of several by the first node's; its end by the leader where that is gone and so are its ranks."""
 
     table: ClassVar[str] = "runs"
     states: ClassVar[tuple[str, ...]] = ("started", "finished", "failed", "stopped")  # stopped: somebody asked it to end
@@ -222,18 +168,20 @@ class RunTransition(Transition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptTransition(Transition):
-    """Issued by the leader, the rest written by the launcher. An attempt goes through its states in their order, never back."""
+    """Issued by the leader, the rest written by the launcher of its first node. An attempt goes through its states in order, never back."""
 
     table: ClassVar[str] = "attempts"
     states: ClassVar[tuple[str, ...]] = ("issued", "starting", "running", "stopping", "ended")
     run: str
     attempt: str
     launch: int
-    node: str = ""
+    node: str = ""  # its first: whose launcher speaks for all
     ranks: int = 0
     resume_from: str = ""
     exit_code: int | None = None
     action: str = ""  # the action that began or ended it
+    nodes: str = ""  # of several, by node rank: "gpu-01,gpu-02"
+    master: str = ""  # the first one's address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,6 +110,7 @@ class JobSettings(Part):
     grace: float = Field(10.0, ge=0, le=HOUR)
     control_timeout: float = Field(5.0, ge=0.1, le=HOUR)
     verdict_timeout: float = Field(1800.0, ge=0.1, le=WEEK)
+    gather_timeout: float = Field(600.0, ge=1, le=WEEK)  # that the launchers of a run's other nodes have to come
     max_restarts_per_hour: int = Field(3, ge=0, le=1000)
 
 
@@ -143,6 +144,7 @@ class RecoverySettings(Part):
     max_restarts_per_run: int = Field(20, ge=0, le=10_000)
     max_restarts_per_signature: int = Field(3, ge=0, le=10_000)
     window: float = Field(3600.0, ge=1, le=52 * WEEK)
+    gather: float = Field(30.0, ge=1, le=HOUR)  # seconds for a run's launchers to come together, once enough are there
 
     @field_validator("modes", mode="before")
     @classmethod

@@ -58,7 +58,7 @@ def runs_by_node(snapshot: Snapshot) -> dict[str, dict[str, RunLook]]:
     """The runs in progress on each node."""
     found: dict[str, dict[str, RunLook]] = {}
     for run, attempt in snapshot.active():
-        nodes = {run.node, attempt.node} - {""}
+        nodes = {run.node, *attempt.members} - {""}
         nodes |= {one.node for one in snapshot.launchers if one.run == run.run}
         nodes |= {one.node for one in snapshot.ranks if one.run == run.run}
         for node in nodes:

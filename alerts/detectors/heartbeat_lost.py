@@ -22,24 +22,28 @@ def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
     """A verdict for each node of a running attempt whose agent is not heard, and for each run in progress whose launcher alone is not."""
     if _deaf(snapshot):
         return []
-    up = [run for run, attempt in snapshot.active() if attempt.state in ("starting", "running")]
-    pairs = ((run, launcher) for run in up for launcher in snapshot.launchers if launcher.run == run.run)
+    up = [run for run, attempt in snapshot.active() if attempt.state in ("starting", "running") or attempt.nodes]
+    pairs = ((run, one) for run in up for one in snapshot.launchers if one.run == run.run and one.node in run.members)
     silent = [verdict for run, launcher in pairs if (verdict := _verdict(snapshot, run, launcher, now))]
-    alone = ((run, launcher) for run in snapshot.runs if (launcher := lost_launcher(snapshot, run, now)))
+    alone = ((run, launcher) for run in snapshot.runs for launcher in lost_launchers(snapshot, run, now))
     return [*silent, *(_alone(run, launcher, now) for run, launcher in alone)]
 
 
-def lost_launcher(snapshot: Snapshot, run: RunLook, now: datetime) -> LauncherLook | None:
-    """The launcher of a run in progress where it alone is gone: its node's agent spoke when it had been silent for long.
+def lost_launchers(snapshot: Snapshot, run: RunLook, now: datetime) -> list[LauncherLook]:
+    """The launchers of a run in progress that alone are gone: their nodes' agents spoke when they had been silent for long.
 
     A host that goes down takes both at about the same time, and which of them is missed first says nothing.
     """
     if run.state != "started" or run.abandoned or _deaf(snapshot):
-        return None
-    mine = (one for one in snapshot.launchers if one.run == run.run and one.node == run.node)
+        return []
+    return [one for node in run.members if (one := _lost(snapshot, run, node, now))]
+
+
+def _lost(snapshot: Snapshot, run: RunLook, node: str, now: datetime) -> LauncherLook | None:
+    mine = (one for one in snapshot.launchers if one.run == run.run and one.node == node)
     launcher = max(mine, key=lambda one: one.at, default=None)
-    agent = _agent_silence(snapshot, run, run.node)
-    if launcher is None or agent is None or agent > _limit(snapshot, run, run.node):
+    agent = _agent_silence(snapshot, run, node)
+    if launcher is None or agent is None or agent > _limit(snapshot, run, node):
         return None
     silence = min(launcher.age, (now - run.changed_at).total_seconds())  # of a run that begins again the last beat is an old one
     return launcher if silence - agent > snapshot.detect.heartbeat else None

@@ -11,7 +11,7 @@ from alerts.transitions import LEADER
 from pipeline.catalog.faults import BY_NAME, HOST_DOWN, HOST_OOM_KILL, LAUNCHER_LOST, RANK_CRASH, RANK_STOPPED, TELEMETRY_LOST, Fault
 from pipeline.records import FindingTransition, IncidentTransition
 
-KILLED = timedelta(seconds=15)  # a rank that died this close to a kill for want of memory on its node died of it
+KILLED = timedelta(seconds=15)  # a rank that died this close to a kill for want of memory on its node, or to a peer's host, died of it
 NEAR = timedelta(minutes=5)  # a node's own fault further from an incident's onset has nothing to do with it
 
 
@@ -102,7 +102,7 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
     same = (incident.fault, incident.node, incident.rank) == (verdict.fault.name, verdict.node, verdict.rank)
     if same or incident.new_state == State.RECOVERING or incident.attempt != verdict.attempt:
         return {}
-    outranks = incident.fault == TELEMETRY_LOST.name and verdict.fault is HOST_DOWN
+    outranks = verdict.fault is HOST_DOWN and (incident.fault == TELEMETRY_LOST.name or _died_of_a_peer(incident, verdict))
     earlier = verdict.detector == rank_exit.NAME and incident.new_state in (State.OPEN, State.MITIGATING) and verdict.rank is not None
     earlier = (
         earlier and BY_NAME[incident.fault].layer == verdict.fault.layer and incident.onset is not None and verdict.onset <= incident.onset
@@ -115,6 +115,12 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
     if incident.located_at is None and is_located(verdict):
         changes["located_at"] = now
     return changes
+
+
+def _died_of_a_peer(incident: IncidentTransition, verdict: Verdict) -> bool:
+    """Whether a fault on one node of a run is explained by another one's host that went down: its ranks lost a peer."""
+    near = incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
+    return near and verdict.node != incident.node
 
 
 def _died_of(incident: IncidentTransition, verdict: Verdict) -> bool:

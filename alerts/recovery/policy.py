@@ -27,7 +27,10 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """An attempt that failed. `tries`: actions on it that failed or expired; `last_step`: how far it had come."""
+    """An attempt that failed. `tries`: actions on it that failed or expired; `last_step`: how far it had come.
+
+    `short`: why the nodes that are left do not suffice; "" where they do.
+    """
 
     fault: Fault
     run: RunLook
@@ -37,6 +40,7 @@ class Case:
     last_step: int | None
     restarts: Sequence[Restart]
     tries: int
+    short: str
     settings: RecoverySettings
 
 
@@ -63,8 +67,8 @@ def decide(case: Case, now: datetime) -> Proposal | Refusal:
     """The action for `case`, or why there is none."""
     if case.fault.first_action is None:
         return Refusal(f"nothing is done about {case.fault.name}")
-    if case.fault is HOST_DOWN:
-        return Refusal("the launcher on that host does not answer, so a restart in place cannot reach it")
+    if case.short:
+        return Refusal(case.short)
     if case.tries >= MAX_TRIES:
         return Refusal(f"{case.tries} actions on {case.attempt.attempt} came to nothing")
     if spent := _spent(case, now):
@@ -72,11 +76,15 @@ def decide(case: Case, now: datetime) -> Proposal | Refusal:
     launch = case.attempt.launch + 1
     return Proposal(
         kind=RESTART_RUN,
-        reason=f"{case.fault.summary.lower()}: restart in place from the last complete checkpoint",
+        reason=f"{case.fault.summary.lower()}: restart {_where(case)} from the last complete checkpoint",
         attempt=case.attempt.attempt,
         launch=launch,
         new_attempt=f"{case.run.run}-{launch}",
     )
+
+
+def _where(case: Case) -> str:
+    return f"without {case.node}" if case.fault is HOST_DOWN else "in place"
 
 
 def _spent(case: Case, now: datetime) -> str | None:

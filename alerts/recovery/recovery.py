@@ -8,7 +8,8 @@ from alerts.detectors.verdict import Verdict, key_of
 from alerts.ids import mint
 from alerts.incidents.correlate import first_finding, rerooted
 from alerts.incidents.lifecycle import State, move
-from alerts.recovery.actuators import launcher
+from alerts.recovery.actuators import gather, launcher
+from alerts.recovery.actuators.gather import short_of
 from alerts.recovery.envelope import (
     FAILED,
     PENDING,
@@ -26,8 +27,9 @@ from alerts.recovery.policy import Case, Proposal, Refusal, Restart, decide
 from alerts.silences import withheld
 from alerts.snapshot import AttemptLook, RunLook, Snapshot
 from alerts.transitions import follow
+from pipeline.catalog.actions import RESTART_RUN
 from pipeline.catalog.faults import BY_NAME as FAULTS
-from pipeline.catalog.faults import Fault
+from pipeline.catalog.faults import HOST_DOWN, Fault
 from pipeline.queries.last_step import last_step
 from pipeline.queries.restarts_of_run import restarts_of_run
 from pipeline.records import ActionTransition, FindingTransition, IncidentTransition
@@ -68,6 +70,13 @@ class Recovery:
             if step_or_none:
                 self.book.write(step_or_none)
 
+    def bring_together(self, snapshot: Snapshot, now: datetime) -> None:
+        """Issue the next attempt of each restart whose launchers, one a node, have all stopped or are known not to."""
+        down = {f.node for f in self.book.findings.values() if f.fault == HOST_DOWN.name}
+        for action in self.book.open_actions():
+            if action.kind == RESTART_RUN.name and action.new_state in UNDER_WAY:
+                self.book.write(*gather.again(snapshot, action, down, self.settings.recovery.gather, now))
+
     def withheld(self, action: ActionTransition, now: datetime) -> str | None:
         """Why nothing may be done that `action` does; None where it may."""
         held = withheld(self.book.holds.values(), now, self.book.incidents.get(action.incident), {action.node})
@@ -96,10 +105,10 @@ class Recovery:
         finding = self._failing(incident, run.current)
         if finding is None or self._busy(incident, run.current):
             return
-        if held := withheld(self.book.holds.values(), now, incident, {run.node}):
+        if held := withheld(self.book.holds.values(), now, incident, set(run.members)):
             self._refuse(incident, Refusal(held.reason), now)
             return
-        decided = decide(self._case(incident, finding, run, run.current, now), now)
+        decided = decide(self._case(finding, incident, run, snapshot, now), now)
         if isinstance(decided, Proposal):
             decided = self._propose(decided, incident, run, now)
         if isinstance(decided, Refusal):
@@ -115,7 +124,9 @@ class Recovery:
         states = {a.new_state for a in mine if not withdrawn(a)}
         return bool(states - FAILED)
 
-    def _case(self, incident: IncidentTransition, finding: FindingTransition, run: RunLook, current: AttemptLook, now: datetime) -> Case:
+    def _case(self, finding: FindingTransition, incident: IncidentTransition, run: RunLook, snapshot: Snapshot, now: datetime) -> Case:
+        current = run.current
+        assert current
         since = now - timedelta(seconds=self.settings.recovery.window)
         earlier = restarts_of_run(self.book.store, run.run, since) if current.launch > 1 else []  # a first attempt followed none
         return Case(
@@ -132,8 +143,13 @@ class Recovery:
                 for r in earlier
             ],
             tries=self._tries(incident, current),
+            short=self._short(finding, run, current, snapshot),
             settings=self.settings.recovery,
         )
+
+    def _short(self, finding: FindingTransition, run: RunLook, current: AttemptLook, snapshot: Snapshot) -> str:
+        down = finding.fault == HOST_DOWN.name
+        return short_of(snapshot, run, finding.node if down else "") if down or current.nodes else ""
 
     def _tries(self, incident: IncidentTransition, current: AttemptLook) -> int:
         mine = [a for a in self.book.actions_of(incident.incident) if a.attempt == current.attempt]

@@ -40,6 +40,8 @@ class Start:
     ring_dir: Path
     resume_from: str = ""
     action: str = ""  # that asked for it
+    nodes: Sequence[str] = ()  # of several, all, by node rank
+    master: str = ""
 
 
 @dataclass(slots=True)
@@ -115,6 +117,11 @@ class Attempt:
         """Whether a rank ended whose exit status may still become known."""
         return any(r.ended_at and not r.exit for r in self.ranks.all)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it was asked to stop."""
+        return self._announced
+
     # --- watching -----------------------------------------------------------------------------
 
     def patience(self) -> float:
@@ -183,8 +190,12 @@ class Attempt:
                 self._add(Place(owner.pid, owner.start, cell.rank))
         late = monotonic() - self.began > _ALONE and not any(is_launcher(read_command(s.pid)) for s in processes)
         if not self.ranks.all and (late or self.code is not None):
-            self._add(place(self.root, self.start.environment) or Place(self.root.pid, self.root.start, 0), self.began_at)
+            self._add(place(self.root, self.start.environment) or Place(self.root.pid, self.root.start, self._node_rank), self.began_at)
             self._alone = True
+
+    @property
+    def _node_rank(self) -> int:
+        return self.start.nodes.index(self.journal.node) if self.start.nodes else 0
 
     # --- acting ---------------------------------------------------------------------------------
 
@@ -241,6 +252,13 @@ def begin(start: Start, tree: Tree, journal: Journal, selector: selectors.BaseSe
     root = read_stat(process.pid) or Stat(process.pid, "X", os.getpid(), 0, 0)
     attempt = Attempt(start, tree, journal, selector, process, tee, root, pidfd, Kin(start.environment), Ranks(selector))
     journal.attempt_is(
-        start.attempt, start.launch, "starting", "the command was started", resume_from=start.resume_from, action=start.action
+        start.attempt,
+        start.launch,
+        "starting",
+        "the command was started",
+        resume_from=start.resume_from,
+        action=start.action,
+        nodes=start.nodes,
+        master=start.master,
     )
     return attempt

@@ -22,13 +22,13 @@ class Mark:
     files: dict[str, int]
 
 
-def newest_verified(root: Path) -> Path | None:
-    """The folder under `root` (or itself) of the checkpoint with the highest step whose files all exist with their sizes.
+def newest_verified(root: Path) -> Mark | None:
+    """The mark under `root` (or in itself) of the checkpoint with the highest step whose files all exist with their sizes.
 
     None where there is none. Reads names and sizes only.
     """
     marks = sorted(_marks(root), key=lambda m: (m.step, _written(m.folder)), reverse=True)
-    return next((m.folder for m in marks if verified(m)), None)
+    return next((m for m in marks if verified(m)), None)
 
 
 def verified(mark: Mark) -> bool:

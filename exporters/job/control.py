@@ -1,6 +1,6 @@
 """The launcher's side of the control contract: a long poll that is also its sign of life, and what it may be asked.
 
-GET /v1/control?run=&node=&attempt=&launch=&state=&ranks=&wait=&seen=
+GET /v1/control?run=&node=&attempt=&launch=&state=&ranks=&wait=&seen=&nodes=&address=&waited=&resume=
 """
 
 import json
@@ -44,10 +44,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """The attempt that this launcher is to start."""
+    """The attempt that this launcher is to start; of several nodes all, by node rank, the first one's address, and where they resume."""
 
     attempt: str
     launch: int
+    nodes: tuple[str, ...] = ()
+    master: str = ""
+    resume: str = ""
+
+    def speaks(self, node: str) -> bool:
+        """Whether the launcher on `node` speaks for the attempt and its run."""
+        return not self.nodes or self.nodes[0] == node
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +64,21 @@ class Answer:
     term: int
     issued: Issued | None = None
     requests: tuple[Request, ...] = ()
+    end: str = ""  # why the run is over
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a call says of this launcher."""
+    """What a call says of this launcher; `pipeline.records.Beat` tells the rest. `waits_since` is monotonic."""
 
     attempt: str
     launch: int
-    state: str  # starting, running, stopping, waiting
+    state: str  # one of pipeline/catalog/runs.py
     ranks: str  # "0:alive:4711,1:exit:-9"
+    nodes: str = ""
+    address: str = ""
+    resume: str = ""
+    waits_since: float | None = None
 
 
 def parse_answer(body: bytes) -> Answer:
@@ -76,11 +88,17 @@ def parse_answer(body: bytes) -> Answer:
         issued = given.get("attempt")
         return Answer(
             int(given["term"]),
-            Issued(_text(issued, "id"), int(issued["launch"])) if issued else None,
+            _issued(issued) if issued else None,
             tuple(_request(r) for r in given.get("requests") or ()),
+            str(given.get("end") or ""),
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as e:
         raise InputError(f"the control plane's answer cannot be used: {type(e).__name__}: {e}") from e
+
+
+def _issued(given: dict[str, Any]) -> Issued:
+    nodes = tuple(str(node) for node in given.get("nodes") or ())
+    return Issued(_text(given, "id"), int(given["launch"]), nodes, str(given.get("master") or ""), str(given.get("resume") or ""))
 
 
 def _request(given: dict[str, Any]) -> Request:
@@ -147,6 +165,10 @@ class Client:
             "ranks": situation.ranks,
             "wait": f"{wait:g}",
             "seen": ",".join(seen),
+            "nodes": situation.nodes,
+            "address": situation.address,
+            "resume": situation.resume,
+            "waited": "0" if situation.waits_since is None else f"{monotonic() - situation.waits_since:.3f}",
         }
         url = f"{self.endpoint}/v1/control"
         try:
@@ -169,6 +191,8 @@ class Poller:
     ) -> None:
         self.term = 0  # the highest one seen
         self.answered_at = monotonic()  # of the last answer; the start counts as one
+        self.end = ""  # why the run is over, as last heard
+        self.heard = False  # whether there was an answer at all
         self._client = client
         self._wait = min(_WAIT, patience / 2)
         self._situation = situation
@@ -212,7 +236,7 @@ class Poller:
 
     def _take(self, answer: Answer) -> bool:
         """Delivers what is new; whether there was any."""
-        self.term = max(self.term, answer.term)
+        self.term, self.end, self.heard = max(self.term, answer.term), answer.end, True
         new = [r for r in answer.requests if r.id not in self._seen and (r.id, r.term) not in self._delivered]
         for request in new:
             self._seen.append(request.id)

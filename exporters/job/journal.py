@@ -36,6 +36,7 @@ class Journal:
     command: Sequence[str]
     checkpoints: str = ""
     clock: Clock = utcnow
+    speaks: bool = True  # for its run and attempt; of several launchers one does, and the others tell of their node alone
     _run_state: str = ""
     _states: dict[str, str] = field(default_factory=dict)
     _last: datetime = EPOCH
@@ -52,6 +53,8 @@ class Journal:
 
     def run_is(self, state: str, reason: str, *, exit_code: int | None = None, ranks: int = 0) -> None:
         """The run is now in a state of `RunTransition.states`."""
+        if not self.speaks or state == self._run_state:
+            return
         self._transition(
             RunTransition(
                 run=self.run,
@@ -84,8 +87,12 @@ class Journal:
         resume_from: str = "",
         exit_code: int | None = None,
         action: str = "",
+        nodes: Sequence[str] = (),
+        master: str = "",
     ) -> None:
         """The attempt is now issued (minted here), starting, running, stopping or ended."""
+        if not self.speaks:
+            return
         self._transition(
             AttemptTransition(
                 run=self.run,
@@ -96,6 +103,8 @@ class Journal:
                 resume_from=resume_from,
                 exit_code=exit_code,
                 action=action,
+                nodes=",".join(nodes),
+                master=master,
                 old_state=self._states.get(attempt, ""),
                 new_state=state,
                 reason=reason,
@@ -104,6 +113,11 @@ class Journal:
             )
         )
         self._states[attempt] = state
+
+    def command_exited(self, attempt: str, code: int, reason: str, *, stopped: bool) -> None:
+        """The command ended on this node, one of several."""
+        attrs = {"stopped_by": "launcher"} if stopped else {}
+        self._event(events.COMMAND_EXITED, attempt, code=str(code), message=f"the command {describe(code)}: {reason}", attrs=attrs)
 
     def rank_started(self, attempt: str, rank: Rank) -> None:
         """A rank's process was seen for the first time."""

@@ -1,9 +1,7 @@
-"""`surefoot run -- CMD`: starts a command as an attempt of a run, watches it, and starts it again when that is asked for."""
+"""The launcher: starts a command as an attempt of a run, watches it, and starts it again when that is asked for."""
 
-import shutil
-import sys
+import os
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from logging import INFO, WARNING
@@ -14,24 +12,26 @@ from urllib.parse import quote
 import structlog
 
 from exporters.job import boot
+from exporters.job import nodes as placing
 from exporters.job.attempt import Attempt, Start, begin
 from exporters.job.control import Client, Issued, Poller, Request, Situation, refusal, same_attempt
 from exporters.job.facts import Facts
 from exporters.job.journal import Journal
-from exporters.job.launches import attempt_id, check_run, default_run, last_launch, note_launch
+from exporters.job.launches import attempt_id, last_launch, note_launch
 from exporters.job.loop import Loop
+from exporters.job.meeting import Meeting
+from exporters.job.outcome import End, Next
 from exporters.job.policy import Failure, decide
 from exporters.job.procfs import Stat
 from exporters.job.stop import stop
-from exporters.job.surroundings import Search, environment, prepare_rings
+from exporters.job.surroundings import Search, environment, prepare_rings, tell_losses, token
 from exporters.job.tee import Printed, Shipper
 from exporters.job.tree import Tree, become_subreaper
 from exporters.sending.leftovers import folder_of
-from exporters.sending.sender import Sender, SenderStats
+from exporters.sending.sender import Sender
 from pipeline.catalog.actions import CAPTURE, RESTART_RUN, STOP_RUN
+from pipeline.catalog.runs import RUNNING, STARTING, STOPPING, WAITING, Nodes
 from pipeline.clock import monotonic, utcnow
-from pipeline.errors import InputError
-from pipeline.secrets import ingest_token
 from pipeline.settings import Settings
 
 _SWEEP_GRACE: Final = 1.0  # seconds that processes left by an ended command get to end by themselves
@@ -41,62 +41,31 @@ _FLUSH, _FLUSH_BLIND = 5.0, 2.0  # seconds for the last telemetry, and where ing
 _log = structlog.get_logger()
 
 
-def run(settings: Settings, command: Sequence[str], *, run_id: str | None = None, checkpoints: Path | None = None) -> int:
-    """Runs `command` to its end, through restarts, and gives its exit code (128 + n where signal n ended it).
-
-    Must be called in the main thread of a process that has nothing else to do. 127 where there is no such
-    command. Raises InputError for an empty command or a run id that cannot be used.
-    """
-    if not command:
-        raise InputError("nothing to run: give the command after --, as in `surefoot run -- torchrun train.py`")
-    if shutil.which(command[0]) is None:
-        sys.stderr.write(f"surefoot run: there is no command {command[0]!r}\n")
-        return boot.NOT_FOUND
-    run_name = run_id or default_run(command[0], utcnow())
-    check_run(run_name)
-    return Launcher(settings, list(command), run_name, checkpoints and checkpoints.absolute()).main()
-
-
-@dataclass(frozen=True, slots=True)
-class Next:
-    """The attempt that follows, and the request that asked for it (None: local policy)."""
-
-    issued: Issued
-    request: Request | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The run is over."""
-
-    code: int  # as subprocess gives it: negative for a signal
-    reason: str
-    asked: bool = False  # a person or a scheduler ended it
-
-    @property
-    def state(self) -> str:
-        """What the run is now."""
-        return "stopped" if self.asked else "failed" if self.code else "finished"
-
-
 @dataclass(slots=True)
 class Launcher:
-    """One run from this node. `main` is the state machine: starting → running → (stopping | waiting) → running … → end."""
+    """One run from this node. `main` is the state machine: starting → running → (stopping | waiting) → running … → end.
+
+    With launchers on other nodes it meets them (exporters/job/meeting.py) before each attempt and after its own good end.
+    """
 
     settings: Settings
     command: list[str]
     run: str
     checkpoints: Path | None
-    state: str = "starting"
+    nodes: Nodes = field(default_factory=Nodes)
+    state: str = STARTING
     launch: int = 1
     loop: Loop = field(default_factory=Loop)
     _failures: list[Failure] = field(default_factory=list)
     _restarts: list[float] = field(default_factory=list)
     _hinted: bool = False
-    _situation: Situation = field(init=False)
+    _situation: Situation = field(default_factory=lambda: Situation("", 0, "", ""))
+    _issued: Issued = field(default_factory=lambda: Issued("", 0))
     _tree: Tree = field(init=False)
     _journal: Journal = field(init=False)
     _poller: Poller = field(init=False)
+    _meeting: Meeting = field(init=False)
+    _address: str = ""
     _shipper: Shipper = field(init=False)
     _facts: Facts = field(init=False)
 
@@ -106,14 +75,29 @@ class Launcher:
         self.launch = last_launch(self._launches, self.run) + 1
         become_subreaper()
         self._tree = Tree()
-        endpoint, token, node = self.settings.ingest.endpoint, _token(self.settings), self.settings.node
-        sender = Sender(endpoint, token, node=node, service="surefoot.run", leftovers=folder_of(self.settings.ring_dir))
+        endpoint, secret, node = self.settings.ingest.endpoint, token(self.settings), self.settings.node
+        sender = Sender(endpoint, secret, node=node, service="surefoot.run", leftovers=folder_of(self.settings.ring_dir))
         self._journal = Journal(sender, self.run, node, self.command, str(self.checkpoints or ""))
         self._shipper = Shipper(self._ship, self.loop.inbox.put)
         self._facts = Facts(self._tree, self._journal.ran_with)
-        self._situation = Situation("", self.launch, "starting", "")
-        client = Client(endpoint, token, self.run, node)
-        self._poller = Poller(client, lambda: self._situation, self.loop.inbox.put, self.settings.job.control_timeout)
+        self._address = placing.address_towards(endpoint, node) if self.nodes.several else ""
+        self._say(STARTING, "", self.launch)
+        client = Client(endpoint, secret, self.run, node)
+        job = self.settings.job
+        self._poller = Poller(client, lambda: self._situation, self.loop.inbox.put, job.control_timeout)
+        self._meeting = Meeting(
+            node,
+            self.nodes,
+            self.loop,
+            self._poller,
+            self._journal,
+            self._say,
+            self._turn,
+            self._why_not,
+            gather=job.gather_timeout,
+            patience=job.verdict_timeout,
+            blind=job.control_timeout,
+        )
         try:
             with self.loop.signals():
                 end = self._run()
@@ -122,17 +106,19 @@ class Launcher:
             self._facts.close()
             self._poller.close()
             sender.close(_FLUSH if sender.stats().reachable else _FLUSH_BLIND)
-            self._tell_losses(sender.stats())
+            tell_losses(sender.stats(), self._shipper.dropped)
         return end.code if end.code >= 0 else 128 - end.code
 
     def _run(self) -> End:
-        self._journal.run_is("started", "surefoot run")
+        if not self.nodes.several:
+            self._journal.run_is("started", "surefoot run")
         _log.info("run", run=self.run, console=f"{self.settings.console.link}/run?run={quote(self.run)}")
         self._poller.start()
         end: Next | End = self._first()
         while isinstance(end, Next):
             end = self._attempt(end)
-        self._journal.run_is(end.state, end.reason, exit_code=end.code)
+        if self._issued.launch or not self.nodes.several:  # of several, who never began has nothing to say of the run
+            self._journal.run_is(end.state, end.reason, exit_code=end.code)
         _log.log(WARNING if end.state == "failed" else INFO, "run ended", run=self.run, exit=end.code, reason=end.reason)
         return end
 
@@ -140,6 +126,8 @@ class Launcher:
 
     def _first(self) -> Next | End:
         """The first attempt: the one that the leader issues, or our own where nobody answers in time."""
+        if self.nodes.several:
+            return self._meeting.first(self.launch, Search(self.checkpoints)) or self._blind("the control plane does not answer")
         deadline = monotonic() + self.settings.job.control_timeout
         while monotonic() < deadline:
             if number := self.loop.asked_to_end:
@@ -148,15 +136,27 @@ class Launcher:
                 self._journal.attempt_issued(issued.attempt)
                 return Next(issued)
             self._turn(deadline - monotonic())
-        return Next(self._mint(self.launch, "no attempt was issued in time"))
+        return self._blind("no attempt was issued in time")
 
-    def _mint(self, launch: int, reason: str) -> Issued:
-        issued = Issued(attempt_id(self.run, launch), launch)
+    def _blind(self, reason: str, launch: int = 0) -> Next | End:
+        """Our own attempt. The other launchers mint the same; which node is which, they know from Slurm or from the last attempt."""
+        last = self._issued
+        launch = launch or self.launch
+        if last.nodes:
+            return Next(self._mint(launch, reason, last.nodes, last.master))
+        if self.nodes.several and (missing := placing.unknown(self.command)):
+            return End(boot.NOT_EXECUTABLE, f"{reason}: {missing} cannot be known without it")
+        return Next(self._mint(launch, reason))
+
+    def _mint(self, launch: int, reason: str, nodes: tuple[str, ...] = (), master: str = "") -> Issued:
+        issued = Issued(attempt_id(self.run, launch), launch, nodes, master)
+        self._journal.speaks = issued.speaks(self.settings.node) and (bool(nodes) or placing.leads(os.environ))
         self._journal.attempt_is(issued.attempt, launch, "issued", f"issued by the launcher: {reason}")
         return issued
 
     def _begin(self, following: Next) -> Attempt | End:
-        search = Search(self.checkpoints)
+        several = bool(following.issued.nodes)
+        search = Search(None if several and following.issued.resume else self.checkpoints)
         while search.is_alive() and not self.loop.asked_to_end:
             self._turn(0.02)
         if number := self.loop.asked_to_end:
@@ -165,22 +165,28 @@ class Launcher:
         issued, request = following.issued, following.request
         self.launch = issued.launch
         note_launch(self._launches, self.run, issued.launch)
-        resume = str(search.found or "")
+        resume = issued.resume or str(search.found or "")
+        self._issued = issued
+        if several:
+            self._journal.speaks = issued.speaks(self.settings.node)
+            self._journal.run_is("started", "surefoot run")
         start = Start(
             issued.attempt,
             issued.launch,
-            self.command,
+            placing.told(self.command, issued, self.settings.node),
             environment(self.settings, self.run, issued.attempt, self.checkpoints, resume),
             self.settings.ring_dir,
             resume,
             request.id if request else "",
+            issued.nodes,
+            issued.master,
         )
         try:
             attempt = self.loop.attempt = begin(start, self._tree, self._journal, self.loop.selector, self._shipper)
         except OSError as e:
             return self._not_begun(following, boot.NOT_EXECUTABLE, f"the command could not be started: {e.strerror}")
         self._facts.begin(start)
-        self._enter("running")
+        self._enter(RUNNING)
         _log.info("attempt started", attempt=issued.attempt, resume_from=resume or "the start", why=request.reason if request else "")
         if request:
             self._journal.progress(issued.attempt, request, "done", f"attempt {issued.attempt} was started")
@@ -202,16 +208,19 @@ class Launcher:
             self._turn(_LOOK)
             self._heed(attempt)
             while self.loop.requests and attempt.code is None:
-                if (after := self._serve(attempt, self.loop.requests.popleft())) is not None:
-                    return after
+                if (served := self._serve(attempt, self.loop.requests.popleft())) is not None:
+                    return served
         if attempt.scan():
             attempt.stop(grace=_SWEEP_GRACE, limit=_SWEEP_GRACE + _KILL_LIMIT, turn=self._turn)
         code = self._ended(attempt, attempt.reason)
         if number := self.loop.asked_to_end:
             return End(code, f"ended by {number.name} to the launcher", asked=True)
-        if code == 0:
+        if code != 0:
+            return self._verdict(attempt, code)
+        if self._journal.speaks:
             return End(0, "the command ended well")
-        return self._verdict(attempt, code)
+        after = self._meeting.end(attempt.start.attempt, attempt.start.launch)
+        return after if isinstance(after, End) else self._follow(after, attempt, 0)
 
     def _heed(self, attempt: Attempt) -> None:
         """An interrupt is the command's to handle, so long as nobody gives a second one: it may be saving its work."""
@@ -236,7 +245,7 @@ class Launcher:
 
     def _stop(self, attempt: Attempt, request: Request) -> Next | End:
         """Ends the attempt as asked: evidence first, then every process."""
-        self._enter("stopping")
+        self._enter(STOPPING)
         start = attempt.start
         attempt.announce_stop(request.reason or request.kind, request.id)
         attempt.capture(self._turn)
@@ -248,7 +257,7 @@ class Launcher:
             self._journal.progress(start.attempt, request, "failed", why)
             return self._verdict(attempt, code)
         if request.kind == RESTART_RUN.name:
-            return self._follow(request)
+            return self._follow(request, attempt, code)
         self._journal.progress(start.attempt, request, "done", "the run was stopped")
         return End(code, request.reason or "stopped on request", asked=request.kind == STOP_RUN.name)
 
@@ -264,6 +273,8 @@ class Launcher:
         if code is None:  # it does not die: in D state
             code = -9
         self._journal.attempt_is(attempt.start.attempt, attempt.start.launch, "ended", reason, exit_code=code, action=action)
+        if not self._journal.speaks:
+            self._journal.command_exited(attempt.start.attempt, code, reason, stopped=attempt.stopped)
         self._failures.append(Failure(monotonic(), attempt.at_start(self.settings.detect.start_limit)))
         _log.log(WARNING if code else INFO, "attempt ended", attempt=attempt.start.attempt, exit=code, reason=reason)
         return code
@@ -272,12 +283,14 @@ class Launcher:
 
     def _verdict(self, attempt: Attempt, code: int) -> Next | End:
         """After a failure: waits for the leader's request; decides locally where the control plane is away."""
-        self._enter("waiting", attempt)
+        self._enter(WAITING, attempt)
         told, began = self._journal.told, monotonic()
         deadline = began + self.settings.job.verdict_timeout
         while monotonic() < deadline:
             if number := self.loop.asked_to_end:
                 return End(code, f"ended by {number.name} to the launcher", asked=True)
+            if self._poller.end and not self._journal.speaks:
+                return End(code, f"the run is over: {self._poller.end}")
             while self.loop.requests:
                 if (after := self._answer(attempt, self.loop.requests.popleft(), code)) is not None:
                     return after
@@ -301,7 +314,7 @@ class Launcher:
             return None
         self._journal.progress(attempt.start.attempt, request, "accepted", request.reason)
         if request.kind == RESTART_RUN.name:
-            return self._follow(request)
+            return self._follow(request, attempt, code)
         self._journal.progress(attempt.start.attempt, request, "done", "the launcher ends")
         return End(code, request.reason or "no restart is due", asked=request.kind == STOP_RUN.name)
 
@@ -311,10 +324,13 @@ class Launcher:
         if not verdict.restart:
             return End(code, f"control plane away; not restarted: {verdict.reason}")
         self._restarts.append(monotonic())
-        return Next(self._mint(self.launch + 1, f"control plane away; {verdict.reason}"))
+        return self._blind(f"control plane away; {verdict.reason}", self.launch + 1)
 
-    def _follow(self, request: Request) -> Next:
+    def _follow(self, request: Request, attempt: Attempt, code: int) -> Next | End:
+        """The attempt that `request` names; of several nodes the one that is issued once all have stopped."""
         self._restarts.append(monotonic())
+        if attempt.start.nodes:
+            return self._meeting.next(request, attempt.start.attempt, Search(self.checkpoints), code)
         self._journal.attempt_issued(request.new_attempt)
         return Next(Issued(request.new_attempt, request.launch), request)
 
@@ -333,11 +349,20 @@ class Launcher:
         """What the next call to the control plane says."""
         self.state = state
         if attempt := attempt or self.loop.attempt:
-            self._situation = Situation(attempt.start.attempt, attempt.start.launch, state, attempt.summary)
+            self._say(state, attempt.start.attempt, attempt.start.launch, ranks=attempt.summary)
+
+    def _say(self, state: str, attempt: str, launch: int, resume: str = "", *, ranks: str = "") -> None:
+        waits_since = None if attempt else monotonic()
+        if not attempt and not self._situation.attempt and self._situation.state == state:
+            waits_since = self._situation.waits_since
+        self._situation = Situation(attempt, launch, state, ranks, str(self.nodes), self._address, resume, waits_since)
 
     def _refusal(self, attempt: Attempt, request: Request) -> str:
         if not same_attempt(request.attempt, attempt.start.attempt, attempt.name):
             return f"it is for attempt {request.attempt}, {attempt.name} is here"
+        return self._why_not(request)
+
+    def _why_not(self, request: Request) -> str:
         if request.term < self._poller.term:
             self._poller.expect_again(request)
         return refusal(request, utcnow(), self._poller.term)
@@ -345,14 +370,6 @@ class Launcher:
     @property
     def _launches(self) -> Path:
         return self.settings.state_dir / "launches"
-
-    def _tell_losses(self, stats: SenderStats) -> None:
-        if unread := self._shipper.dropped:
-            _log.warning("output was shown but not kept: the command printed faster than it could be read along", bytes=unread)
-        if stats.left:
-            _log.warning("ingest is away: the run's last records wait on this node for its agent, or the next run", records=stats.left)
-        if any(stats.dropped.values()):
-            _log.warning("telemetry was not delivered", **stats.dropped)
 
     def _ship(self, printed: list[Printed]) -> None:
         if attempt := self.loop.attempt:
@@ -368,12 +385,3 @@ def _left(attempt: Attempt, tree: Tree) -> list[Stat]:
     """The processes of the attempt that are left, its command waited for where it ended."""
     _ = attempt.code
     return tree.processes(attempt.process.pid)
-
-
-def _token(settings: Settings) -> str:
-    """The token for ingest; "" where it cannot be read or made: the command runs on unseen."""
-    try:
-        return ingest_token(settings)
-    except OSError as e:
-        _log.warning("no token for ingest: nothing can be sent", why=str(e))
-        return ""

@@ -1,4 +1,4 @@
-"""What an attempt finds when it starts: the ring folder, its environment, the checkpoint to resume from."""
+"""What a launcher finds around it: token and ring folder, each attempt's environment and checkpoint; and what of its words got lost."""
 
 import os
 import threading
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import structlog
 
-from exporters.job.checkpoints import newest_verified
+from exporters.job.checkpoints import Mark, newest_verified
+from exporters.sending.sender import SenderStats
+from pipeline.secrets import ingest_token
 from pipeline.settings import Settings, without_secrets
 from surefoot.hook import layout
 
@@ -14,17 +16,27 @@ _log = structlog.get_logger()
 
 
 class Search(threading.Thread):
-    """Looks for the newest complete checkpoint under `root` while other things go on; `found` holds it afterwards."""
+    """Looks for the newest complete checkpoint under `root` while other things go on; `mark` holds it afterwards."""
 
     def __init__(self, root: Path | None) -> None:
         super().__init__(name="checkpoint-search", daemon=True)
-        self.found: Path | None = None
+        self.mark: Mark | None = None
         self._root = root
         self.start()
 
     def run(self) -> None:
         """The search itself."""
-        self.found = newest_verified(self._root) if self._root else None
+        self.mark = newest_verified(self._root) if self._root else None
+
+    @property
+    def found(self) -> Path | None:
+        """The checkpoint's folder."""
+        return self.mark.folder if self.mark else None
+
+    @property
+    def told(self) -> str:
+        """Its step and folder, as the control contract writes them."""
+        return f"{self.mark.step} {self.mark.folder}" if self.mark else ""
 
 
 def environment(settings: Settings, run: str, attempt: str, checkpoints: Path | None, resume_from: str) -> dict[str, str]:
@@ -49,3 +61,22 @@ def prepare_rings(folder: Path) -> None:
         pass
     except OSError as e:
         _log.warning("no ring folder: steps will not be seen", folder=str(folder), why=e.strerror)
+
+
+def token(settings: Settings) -> str:
+    """The token for ingest; "" where it cannot be read or made: the command runs on unseen."""
+    try:
+        return ingest_token(settings)
+    except OSError as e:
+        _log.warning("no token for ingest: nothing can be sent", why=str(e))
+        return ""
+
+
+def tell_losses(stats: SenderStats, unread: int) -> None:
+    """Say what of the run's telemetry was not delivered; `unread` bytes of output were printed faster than they could be read along."""
+    if unread:
+        _log.warning("output was shown but not kept: the command printed faster than it could be read along", bytes=unread)
+    if stats.left:
+        _log.warning("ingest is away: the run's last records wait on this node for its agent, or the next run", records=stats.left)
+    if any(stats.dropped.values()):
+        _log.warning("telemetry was not delivered", **stats.dropped)

@@ -26,6 +26,13 @@ RANK_EXITED = EventKind(
     "A rank's process ended; `code` is its exit status, negative for a signal, empty where it could not be learnt",
     ("pid", "local_rank", "signal", "error", "stopped_by"),
 )
+COMMAND_EXITED = EventKind(
+    "command_exited",
+    Layer.FRAMEWORK,
+    Severity.INFO,
+    "On one of a run's nodes the command ended; `code` is its exit status, negative for a signal",
+    ("stopped_by", "error"),
+)
 PHASE = EventKind("phase", Layer.FRAMEWORK, Severity.INFO, "A phase outside any step ended; `code` is the phase, `duration` its length", ())
 CHECKPOINT_COMPLETED = EventKind(
     "checkpoint_completed", Layer.STORAGE, Severity.INFO, "A checkpoint got its completeness mark; `code` is the step", ("path", "bytes")
@@ -63,6 +70,7 @@ COLLECTOR_FAILED = EventKind("collector_failed", Layer.UNKNOWN, Severity.WARNING
 EVENTS: tuple[EventKind, ...] = (
     RANK_STARTED,
     RANK_EXITED,
+    COMMAND_EXITED,
     PHASE,
     CHECKPOINT_COMPLETED,
     RING_OVERRUN,

@@ -1,14 +1,50 @@
-"""What may name a run, once: who starts a run and who is asked about one hold its name to the same rule."""
+"""What may name a run, and what its launchers say of themselves, once: who starts a run and who is asked about it read it alike."""
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from pipeline.errors import InputError
 
+MOST_NODES: Final = 100_000
 _RUN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
+_NODES: Final = re.compile(r"(\d{1,6})(?::(\d{1,6}))?", re.ASCII)
+
+STARTING, RUNNING, STOPPING, WAITING = "starting", "running", "stopping", "waiting"
+READY: Final = "ready"  # the attempt is stopped here, and the next one may begin
+DONE: Final = "done"  # the command ended well here, not yet on the node that speaks for the run
+STATES: Final = frozenset({STARTING, RUNNING, STOPPING, WAITING, READY, DONE})
 
 
 def check_run(run: str) -> None:
     """Raises InputError for a run id that cannot be part of a file's name or does not fit into a ring's header."""
     if not _RUN.fullmatch(run):
         raise InputError(f"run id {run!r} must be 1 to 60 letters, digits, dots, dashes or underscores, and begin with a letter or digit")
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """How many nodes a run takes: it starts with as many as come of at most `most`, and goes on with no fewer than `least`."""
+
+    least: int = 1
+    most: int = 1
+
+    @property
+    def several(self) -> bool:
+        """Whether launchers have to find together."""
+        return self.most > 1
+
+    def __str__(self) -> str:
+        return f"{self.least}:{self.most}" if self.least != self.most else str(self.most) if self.several else ""
+
+
+def parse_nodes(text: str) -> Nodes:
+    """The count in "4" or "2:4"; one node in "". Raises InputError for anything else."""
+    if not text:
+        return Nodes()
+    found = _NODES.fullmatch(text)
+    least = int(found[1]) if found else 0
+    most = int(found[2] or least) if found else 0
+    if not 1 <= least <= most <= MOST_NODES:
+        raise InputError(f"nodes {text!r} must be a number such as 4, or least and most such as 2:4, from 1 to {MOST_NODES}")
+    return Nodes(least, most)

@@ -6,11 +6,11 @@ All that wait share one query of the store, at most every POLL seconds and only 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pipeline.catalog.runs import check_run
-from pipeline.clock import monotonic, to_micros
+from pipeline.catalog.runs import STATES, check_run, parse_nodes
+from pipeline.clock import Clock, monotonic, to_micros, utcnow
 from pipeline.errors import InputError, StoreError, StoreUnavailable
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, Reader, issued
 from pipeline.queries.control_rows import row_count
@@ -20,18 +20,19 @@ POLL: Final = 0.1  # seconds between two queries
 READ_AGAIN: Final = 5.0  # seconds after which it is read though nothing seems to be new
 MAX_WAIT: Final = 20.0  # seconds
 BEAT_GAP: Final = 0.5  # seconds between two beats of a launcher that changes nothing
-STATES: Final = frozenset({"starting", "running", "stopping", "waiting"})
 MAX_TEXT: Final = 256
+MAX_PATH: Final = 4096
 MAX_RANKS: Final = 1 << 20
 LAUNCHERS: Final = 20_000  # whose last beats are remembered
-_KEYS: Final = frozenset({"run", "node", "attempt", "launch", "state", "ranks", "wait", "seen"})
+SLACK: Final = timedelta(seconds=2)  # between the clocks of ingest and of the leader
+_KEYS: Final = frozenset({"run", "node", "attempt", "launch", "state", "ranks", "wait", "seen", "nodes", "address", "waited", "resume"})
 
 Ask = Callable[[Iterable[str]], Awaitable[Mapping[str, Issued]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a launcher says of itself, and how long it waits for an answer (seconds)."""
+    """What a launcher says of itself, and how long it waits for an answer (seconds); `pipeline.records.Beat` tells the rest."""
 
     run: str
     node: str
@@ -41,6 +42,10 @@ class Question:
     ranks: str
     wait: float
     seen: frozenset[str]
+    nodes: str = ""
+    address: str = ""
+    waited: float = 0.0
+    resume: str = ""
 
     @classmethod
     def from_query(cls, given: Mapping[str, str]) -> "Question":
@@ -50,7 +55,12 @@ class Question:
             if not text[key]:
                 raise InputError(f"parameter {key} is missing")
         check_run(text["run"])
-        for key in ("node", "attempt"):
+        parse_nodes(text["nodes"])
+        if "," in text["node"]:
+            raise InputError("parameter node must not hold a comma")
+        if len(text["resume"]) > MAX_PATH:
+            raise InputError(f"parameter resume is longer than {MAX_PATH}")
+        for key in ("node", "attempt", "address"):
             if len(text[key]) > MAX_TEXT:
                 raise InputError(f"parameter {key} is longer than {MAX_TEXT}")
         if text["state"] not in STATES:
@@ -66,6 +76,10 @@ class Question:
             text["ranks"],
             min(_number("wait", text["wait"] or "0", 1e9), MAX_WAIT),
             frozenset(filter(None, text["seen"].split(","))),
+            text["nodes"],
+            text["address"],
+            _number("waited", text["waited"] or "0", 1e9),
+            text["resume"],
         )
 
     def beat(self, now: datetime) -> Beat:
@@ -79,6 +93,10 @@ class Question:
             state=self.state,
             launch=self.launch,
             ranks=self.ranks,
+            nodes=self.nodes,
+            address=self.address,
+            waited=self.waited,
+            resume=self.resume,
         )
 
 
@@ -99,6 +117,7 @@ class Answer:
     term: int
     attempt: IssuedAttempt | None
     requests: tuple[IssuedAction, ...]
+    end: str = ""  # why the run is over; who waits for others hears it with the ordinary answer
 
     @property
     def news(self) -> bool:
@@ -107,8 +126,18 @@ class Answer:
 
     def to_json(self) -> dict[str, Any]:
         """As the contract writes it."""
-        attempt = {"id": self.attempt.id, "launch": self.attempt.launch} if self.attempt else None
-        return {"term": self.term, "attempt": attempt, "requests": [_request(a) for a in self.requests]}
+        attempt = _attempt(self.attempt) if self.attempt else None
+        return {"term": self.term, "attempt": attempt, "requests": [_request(a) for a in self.requests], "end": self.end}
+
+
+def _attempt(attempt: IssuedAttempt) -> dict[str, Any]:
+    return {
+        "id": attempt.id,
+        "launch": attempt.launch,
+        "nodes": list(attempt.nodes),
+        "master": attempt.master,
+        "resume": attempt.resume,
+    }
 
 
 def _request(action: IssuedAction) -> dict[str, Any]:
@@ -125,11 +154,24 @@ def _request(action: IssuedAction) -> dict[str, Any]:
     }
 
 
-def answer(question: Question, waiting: Issued) -> Answer:
+def answer(question: Question, waiting: Issued, now: datetime) -> Answer:
     """What of all that waits for its run a launcher should hear."""
     requests = tuple(a for a in waiting.actions if a.id not in question.seen)
-    attempts = [a for a in waiting.attempts if a.launch >= question.launch and not question.attempt]  # the one asked for may be used up
-    return Answer(waiting.term, attempts[-1] if attempts else None, requests)
+    attempts = [a for a in waiting.attempts if _is_for(question, a, now)]
+    return Answer(waiting.term, attempts[-1] if attempts else None, requests, waiting.end)
+
+
+def _is_for(question: Question, attempt: IssuedAttempt, now: datetime) -> bool:
+    """Whether a launcher is to start an attempt: it waits for one, of that launch or a later one, as what it asked for may be used up.
+
+    One of several nodes waits for each of them until it ends: only who asked before it was issued was meant by it.
+    """
+    if question.attempt or attempt.launch < question.launch:
+        return False
+    if not attempt.nodes:
+        return not parse_nodes(question.nodes).several
+    asking_since = now - timedelta(seconds=question.waited)
+    return question.node in attempt.nodes and attempt.issued_at >= asking_since - SLACK
 
 
 @dataclass(slots=True)
@@ -141,7 +183,7 @@ class Beats:
     def due(self, question: Question, now: float) -> tuple[bool, bool]:
         """Whether to write a row, and whether it must be queryable at once: a state, attempt or rank changed."""
         key = (question.run, question.node)
-        says = (question.state, question.attempt, question.launch, question.ranks)
+        says = (question.state, question.attempt, question.launch, question.ranks, question.nodes, question.address, question.resume)
         at, said = self.last.get(key, (float("-inf"), ()))
         changed = says != said
         if not changed and now - at < BEAT_GAP:
@@ -186,8 +228,9 @@ class Control:
     For one event loop. `poll` is the least time between two queries (seconds).
     """
 
-    def __init__(self, ask: Ask, poll: float = POLL) -> None:
+    def __init__(self, ask: Ask, poll: float = POLL, clock: Clock = utcnow) -> None:
         self._ask = ask
+        self._clock = clock
         self._poll = poll
         self._waiters: set[_Waiter] = set()
         self._task: asyncio.Task[None] | None = None
@@ -227,7 +270,7 @@ class Control:
             try:
                 found = await self._ask({w.question.run for w in asked})
                 for w in asked:
-                    _tell(w, answer(w.question, found.get(w.question.run, Issued())))
+                    _tell(w, answer(w.question, found.get(w.question.run, Issued()), self._clock()))
             except StoreError as e:
                 for w in asked:
                     _tell(w, e)

@@ -77,7 +77,11 @@ CREATE TABLE IF NOT EXISTS {database}.beats {on_cluster} (
     attempt LowCardinality(String),
     state LowCardinality(String),
     launch UInt32,
-    ranks String
+    ranks String,
+    nodes LowCardinality(String),
+    address String,
+    waited Float64,
+    resume String
 ) ENGINE = {merge_tree} PARTITION BY toDate(at) ORDER BY (component, run, node, at)
 TTL toDateTime(at) + INTERVAL 2 DAY SETTINGS ttl_only_drop_parts = 1, {dedup};
 
@@ -172,7 +176,9 @@ CREATE TABLE IF NOT EXISTS {database}.attempts {on_cluster} (
     ranks UInt32,
     resume_from String,
     exit_code Nullable(Int32),
-    action String
+    action String,
+    nodes String,
+    master String
 ) ENGINE = {merge_tree} ORDER BY (run, attempt, at)
 SETTINGS {dedup};
 

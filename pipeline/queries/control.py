@@ -1,4 +1,4 @@
-"""What waits for launchers: issued actions, and issued attempts."""
+"""What waits for launchers: actions under way, attempts to start, and whether their run is over."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class IssuedAction:
-    """An action that its launcher has not taken up yet. `grace` is seconds."""
+    """An action under way, which its launcher may not have taken up yet. `grace` is seconds."""
 
     id: str
     kind: str
@@ -33,10 +33,14 @@ class IssuedAction:
 
 @dataclass(frozen=True, slots=True)
 class IssuedAttempt:
-    """An attempt that waits for its launcher."""
+    """An attempt that waits for its launcher; of several for all of `nodes`, in the order of their node ranks, since `issued_at`."""
 
     id: str
     launch: int
+    issued_at: datetime
+    nodes: tuple[str, ...] = ()
+    master: str = ""
+    resume: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class Issued:
     term: int = 0
     actions: tuple[IssuedAction, ...] = ()
     attempts: tuple[IssuedAttempt, ...] = ()
+    end: str = ""  # why the run is over; "" while it goes on
 
 
 def issued(store: Reader, runs: Iterable[str]) -> dict[str, Issued]:
@@ -62,4 +67,10 @@ def _issued(term: int, rows: Sequence[Mapping[str, Any]]) -> Issued:
         for r in rows
         if r["source"] == "action"
     )
-    return Issued(term, actions, tuple(IssuedAttempt(r["id"], r["launch"]) for r in rows if r["source"] == "attempt"))
+    attempts = tuple(
+        IssuedAttempt(r["id"], r["launch"], r["since"], tuple(filter(None, r["nodes"].split(","))), r["master"], r["resume"])
+        for r in rows
+        if r["source"] == "attempt"
+    )
+    end = next((r["reason"] or "it ended" for r in rows if r["source"] == "end"), "")
+    return Issued(term, actions, attempts, end)

@@ -33,7 +33,7 @@ def run(*attempts: AttemptLook, state: str = "started") -> RunLook:
 
 
 def case(fault: Fault = RANK_CRASH, restarts: list[Restart] | None = None, **more: Any) -> Case:
-    usual = {"run": run(), "attempt": attempt(), "node": "a", "rank": 1, "last_step": 500, "tries": 0, "settings": LIMITS}
+    usual = {"run": run(), "attempt": attempt(), "node": "a", "rank": 1, "last_step": 500, "tries": 0, "short": "", "settings": LIMITS}
     return Case(fault=fault, restarts=restarts or [], **{**usual, **more})
 
 
@@ -85,9 +85,15 @@ def test_a_start_up_failure_is_restarted_once_and_one_that_follows_a_good_attemp
     assert kind(past(500, launch=1, fault="startup_failure", rank=None, last_step=None), past(5, launch=4)) is RESTART_RUN
 
 
+def test_a_host_that_is_down_is_left_out_where_enough_nodes_are_left() -> None:
+    proposal = decide(case(HOST_DOWN), NOW)
+    assert isinstance(proposal, Proposal)
+    assert (proposal.kind, proposal.reason[-51:]) == (RESTART_RUN, "restart without a from the last complete checkpoint")
+
+
 @pytest.mark.parametrize(("fault", "why"), [(HOST_DOWN, "does not answer"), (TELEMETRY_LOST, "nothing is done")])
 def test_what_a_restart_in_place_cannot_mend_is_refused_with_the_reason(fault: Fault, why: str) -> None:
-    refusal = decide(case(fault), NOW)
+    refusal = decide(case(fault, short="the launcher on that host does not answer"), NOW)
     assert isinstance(refusal, Refusal) and why in refusal.reason
 
 

@@ -27,7 +27,7 @@ structlog.configure(
     logger_factory=structlog.PrintLoggerFactory(sys.stderr), wrapper_class=structlog.make_filtering_bound_logger("warning")
 )  # what the launcher says of itself would stand between the command's own lines
 from pathlib import Path
-from exporters.job.launcher import run
+from exporters.job.entry import run
 from pipeline.settings import load
 run_id, checkpoints, *command = sys.argv[1:]
 sys.exit(run(load(), command, run_id=run_id or None, checkpoints=Path(checkpoints) if checkpoints else None))

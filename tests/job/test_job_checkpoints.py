@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from exporters.job.checkpoints import newest_verified
+from exporters.job import checkpoints
 from surefoot.hook.layout import MARK_NAME
+
+
+def newest_verified(root: Path) -> Path | None:
+    mark = checkpoints.newest_verified(root)
+    return mark and mark.folder
 
 
 def checkpoint(folder: Path, step: object, files: object = None, version: int = 1) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from exporters.job.launcher import run
+from exporters.job.entry import run
 from pipeline.errors import InputError
 from pipeline.settings import Settings
 

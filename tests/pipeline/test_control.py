@@ -14,7 +14,7 @@ from exporters.job.launches import check_run
 from pipeline.errors import InputError, StoreUnavailable
 from pipeline.ingest.control import BEAT_GAP, MAX_WAIT, Answer, Beats, Board, Control, Question, answer
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, issued
-from pipeline.records import ActionTransition, AttemptTransition
+from pipeline.records import ActionTransition, AttemptTransition, RunTransition
 from pipeline.store import Store
 
 NOW = datetime(2026, 10, 1, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -38,6 +38,7 @@ TRANSITION = ActionTransition(
     launch=2,
     deadline=NOW,
 )
+GIVEN = IssuedAttempt("r-1", 1, NOW)
 ATTEMPT = AttemptTransition(old_state="", new_state="issued", reason="", actor="leader", at=NOW, run="r", attempt="r-1", launch=1)
 
 
@@ -54,7 +55,7 @@ def test_a_question_is_read_from_the_url() -> None:
     [
         ({"run": ""}, "parameter run is missing"),
         ({"node": ""}, "parameter node is missing"),
-        ({"state": "dancing"}, "parameter state must be one of running, starting, stopping, waiting"),
+        ({"state": "dancing"}, "parameter state must be one of done, ready, running, starting, stopping, waiting"),
         ({"wait": "soon"}, "parameter wait must be a number from 0"),
         ({"wait": "nan"}, "parameter wait must be a number from 0"),
         ({"wait": "-1"}, "parameter wait must be a number from 0"),
@@ -63,6 +64,9 @@ def test_a_question_is_read_from_the_url() -> None:
         ({"run": "<b>ghost'"}, "run id .* must be 1 to 60 letters, digits, dots"),
         ({"run": "../up"}, "run id '../up' must be 1 to 60 letters, digits, dots"),
         ({"node": "x" * 300}, "parameter node is longer than 256"),
+        ({"node": "a,b"}, "parameter node must not hold a comma"),
+        ({"nodes": "4:2"}, "nodes '4:2' must be a number such as 4"),
+        ({"waited": "-1"}, "parameter waited must be a number from 0"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_by_name(change: dict[str, str], reason: str) -> None:
@@ -98,9 +102,10 @@ def test_changes_become_beats_at_once_and_repetitions_at_most_twice_a_second() -
 
 
 def test_the_answer_is_written_as_the_contract_says() -> None:
-    assert Answer(7, IssuedAttempt("r-2", 2), (ACTION,)).to_json() == {
+    assert Answer(7, IssuedAttempt("r-2", 2, NOW, ("n1", "n2"), "10.0.0.1", "/c/80"), (ACTION,), "it is over").to_json() == {
         "term": 7,
-        "attempt": {"id": "r-2", "launch": 2},
+        "attempt": {"id": "r-2", "launch": 2, "nodes": ["n1", "n2"], "master": "10.0.0.1", "resume": "/c/80"},
+        "end": "it is over",
         "requests": [
             {
                 "id": "a1",
@@ -118,18 +123,29 @@ def test_the_answer_is_written_as_the_contract_says() -> None:
 
 
 def test_what_a_launcher_has_seen_is_no_news() -> None:
-    heard = answer(replace(QUESTION, seen=frozenset({"a1"})), Issued(7, (ACTION,)))
+    heard = answer(replace(QUESTION, seen=frozenset({"a1"})), Issued(7, (ACTION,)), NOW)
     assert (heard.requests, heard.news, heard.term) == ((), False, 7)
-    assert answer(QUESTION, Issued(7, (ACTION,))).requests == (ACTION,)
+    assert answer(QUESTION, Issued(7, (ACTION,)), NOW).requests == (ACTION,)
 
 
 def test_an_attempt_is_given_only_to_a_launcher_that_has_none_and_asks_for_this_launch_or_an_earlier_one() -> None:
-    waiting = Issued(7, (), (IssuedAttempt("r-1", 1), IssuedAttempt("r-2", 2)))
-    assert answer(replace(QUESTION, attempt="", launch=2), waiting).attempt == IssuedAttempt("r-2", 2)
-    assert answer(replace(QUESTION, attempt="", launch=3), waiting).attempt is None
-    assert answer(QUESTION, waiting).attempt is None
-    used_up = Issued(7, (), (IssuedAttempt("r-5", 5),))
-    assert answer(replace(QUESTION, attempt="", launch=2), used_up).attempt == IssuedAttempt("r-5", 5)
+    waiting = Issued(7, (), (GIVEN, IssuedAttempt("r-2", 2, NOW)))
+    assert answer(replace(QUESTION, attempt="", launch=2), waiting, NOW).attempt == IssuedAttempt("r-2", 2, NOW)
+    assert answer(replace(QUESTION, attempt="", launch=3), waiting, NOW).attempt is None
+    assert answer(QUESTION, waiting, NOW).attempt is None
+    used_up = Issued(7, (), (IssuedAttempt("r-5", 5, NOW),))
+    assert answer(replace(QUESTION, attempt="", launch=2), used_up, NOW).attempt == IssuedAttempt("r-5", 5, NOW)
+
+
+def test_an_attempt_of_several_nodes_is_given_to_those_that_it_names_and_that_asked_before_it_was_issued() -> None:
+    both = IssuedAttempt("r-2", 2, NOW, ("n1", "n2"), "10.0.0.1")
+    waiting, later = Issued(7, (), (both,)), NOW + timedelta(seconds=30)
+    asking = replace(QUESTION, attempt="", launch=2, state="ready", nodes="2", waited=31.0)
+    assert answer(asking, waiting, later).attempt == both, "the slowest hears it 30 s later, too"
+    assert answer(replace(asking, node="n3"), waiting, later).attempt is None, "a spare"
+    assert answer(replace(asking, waited=5.0), waiting, later).attempt is None, "it was started since: what runs is not meant for it"
+    alone = Issued(7, (), (GIVEN,))
+    assert answer(replace(asking, launch=1), alone, later).attempt is None, "an attempt of one node is no launcher's of several"
 
 
 # --- the read model, in the real store -------------------------------------------------------
@@ -157,9 +173,23 @@ def test_only_what_is_issued_now_is_read(store: Store) -> None:
         token="2",
     )
     found = issued(store, ["r", "none"])
-    a2 = replace(ACTION, id="a2", deadline=None, grace=2.5)
-    assert found == {"r": Issued(9, (a2, ACTION), (IssuedAttempt("r-1", 1),)), "none": Issued(9)}
+    a2, a3 = replace(ACTION, id="a2", deadline=None, grace=2.5), replace(ACTION, id="a3")
+    assert found == {"r": Issued(9, (a2, ACTION, a3), (GIVEN,)), "none": Issued(9)}, (
+        "the accepted a3: other launchers of the run have to hear it"
+    )
     assert issued(store, []) == {}
+
+
+def test_an_attempt_of_several_is_read_until_it_stops_with_its_nodes_in_order_and_so_is_the_runs_end(store: Store) -> None:
+    several = replace(ATTEMPT, nodes="n2,n1", master="10.0.0.2", resume_from="/c/80", node="n2")
+    running = replace(several, new_state="running", resume_from="/elsewhere", at=NOW + timedelta(seconds=5))
+    store.insert([several, running], token="1")
+    given = IssuedAttempt("r-1", 1, NOW, ("n2", "n1"), "10.0.0.2", "/c/80")
+    assert issued(store, ["r"])["r"] == Issued(0, (), (given,))
+    store.insert([replace(running, new_state="stopping", at=NOW + timedelta(seconds=6))], token="2")
+    over = RunTransition(old_state="started", new_state="finished", reason="all done", actor="launcher:n2", at=NOW, run="r", node="n2")
+    store.insert([over], token="3")
+    assert issued(store, ["r"])["r"] == Issued(0, (), (), "all done")
 
 
 def test_an_empty_store_has_nothing_for_anybody(store: Store) -> None:
@@ -181,7 +211,7 @@ def test_it_is_read_again_only_when_something_was_written_or_somebody_new_asks(s
     store.insert([TRANSITION], token="1")
     assert board.read(["r"])["r"].actions == (ACTION,)
     store.insert([ATTEMPT], token="2")
-    assert board.read(["r"])["r"].attempts == (IssuedAttempt("r-1", 1),)
+    assert board.read(["r"])["r"].attempts == (GIVEN,)
     assert len(queries) == 7
     assert board.read(["r", "s"])["s"] == Issued(7)
     assert len(queries) == 9

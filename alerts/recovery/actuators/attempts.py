@@ -3,16 +3,15 @@
 from collections.abc import Collection, Iterator
 from datetime import datetime
 
-from alerts.snapshot import FRESH, AttemptLook, LauncherLook, RunLook, Snapshot
+from alerts.snapshot import AttemptLook, LauncherLook, RunLook, Snapshot
 from alerts.transitions import LEADER
+from pipeline.catalog.runs import STARTING, parse_nodes
 from pipeline.records import AttemptTransition
-
-HEARD = 4 * FRESH  # seconds: a launcher that was silent for longer does not wait any more
 
 
 def asking(snapshot: Snapshot) -> list[LauncherLook]:
-    """The launchers that wait for their first attempt."""
-    return [b for b in snapshot.launchers if b.state == "starting" and not b.attempt and b.launch >= 1 and b.age <= HEARD]
+    """The launchers that wait for their first attempt; how many of them a run takes is another matter (gather.py)."""
+    return [b for b in snapshot.launchers if b.state == STARTING and not b.attempt and b.launch >= 1 and b.heard]
 
 
 def due(snapshot: Snapshot, used: Collection[str], now: datetime) -> Iterator[AttemptTransition]:
@@ -22,6 +21,8 @@ def due(snapshot: Snapshot, used: Collection[str], now: datetime) -> Iterator[At
     have attempts and are not in the snapshot yet: they are answered once they are.
     """
     for beat in asking(snapshot):
+        if parse_nodes(beat.nodes).several:
+            continue
         run = snapshot.run(beat.run)
         launch = _launch(snapshot, run, beat) if run else beat.launch
         if launch is None or beat.run in used:
@@ -54,4 +55,4 @@ def _used_up(snapshot: Snapshot, run: RunLook, attempt: AttemptLook) -> bool:
     last = attempt.ended_at or attempt.running_at or attempt.starting_at
     if last is None or last >= run.changed_at:
         return False
-    return attempt.state == "ended" or not any(b.attempt == attempt.attempt and b.age <= HEARD for b in snapshot.launchers)
+    return attempt.state == "ended" or not any(b.attempt == attempt.attempt and b.heard for b in snapshot.launchers)

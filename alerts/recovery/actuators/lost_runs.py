@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from alerts.book import Book
-from alerts.detectors.heartbeat_lost import RANKS_GONE, lost_launcher
+from alerts.detectors.heartbeat_lost import RANKS_GONE, lost_launchers
 from alerts.snapshot import GONE, LauncherLook, RunLook, Snapshot
 from alerts.transitions import follow
 from pipeline.catalog.faults import LAUNCHER_LOST
@@ -16,8 +16,8 @@ def end(book: Book, snapshot: Snapshot, now: datetime) -> None:
     """Write the end of each run that is found to be lost and is over. Raises StoreError."""
     found = {f.run for f in book.findings.values() if f.fault == LAUNCHER_LOST.name}
     for run in snapshot.runs:
-        launcher = lost_launcher(snapshot, run, now) if run.run in found else None
-        if launcher is None or not is_over(snapshot, run, launcher):
+        lost = lost_launchers(snapshot, run, now) if run.run in found else []
+        if len(lost) < len(run.members) or not is_over(snapshot, run, min(lost, key=lambda one: one.age)):
             continue
         last = run_transitions(book.store, run.run)[-1]
         if last.new_state == "started":  # else the launcher's own word came in just now

@@ -1,0 +1,38 @@
+"""`surefoot run -- CMD`: what a launcher is asked for, checked before anything is begun."""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from exporters.job import boot
+from exporters.job import nodes as placing
+from exporters.job.launcher import Launcher
+from pipeline.catalog.runs import check_run
+from pipeline.clock import utcnow
+from pipeline.errors import InputError
+from pipeline.settings import Settings
+
+
+def run(
+    settings: Settings, command: Sequence[str], *, run_id: str | None = None, checkpoints: Path | None = None, nodes: str | None = None
+) -> int:
+    """Runs `command` to its end, through restarts, and gives its exit code (128 + n where signal n ended it).
+
+    `nodes` ("2", "2:4") is how many nodes the run takes, each with a launcher of its own under the same `run_id`;
+    where either is None, Slurm or torchrun's options tell (exporters/job/nodes.py).
+
+    Must be called in the main thread of a process that has nothing else to do. 127 where there is no such
+    command. Raises InputError for an empty command, and a run id or a count of nodes that cannot be used.
+    """
+    if not command:
+        raise InputError("nothing to run: give the command after --, as in `surefoot run -- torchrun train.py`")
+    if shutil.which(command[0]) is None:
+        sys.stderr.write(f"surefoot run: there is no command {command[0]!r}\n")
+        return boot.NOT_FOUND
+    wanted = placing.wanted(nodes, command, os.environ)
+    placing.check_found_together(wanted, run_id, command, os.environ)
+    run_name = placing.run_id(run_id, command, os.environ, utcnow())
+    check_run(run_name)
+    return Launcher(settings, list(command), run_name, checkpoints and checkpoints.absolute(), wanted).main()

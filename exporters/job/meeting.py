@@ -1,0 +1,141 @@
+"""Where a launcher of several waits for the others: for its first attempt, after a stop for the next, and after its own good end.
+
+The leader brings them together: it issues an attempt once enough have come, and names its nodes in order. Who is not
+named goes on waiting, as a spare.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+
+from exporters.job.control import Issued, Poller, Request, same_attempt
+from exporters.job.journal import Journal
+from exporters.job.loop import Loop
+from exporters.job.outcome import End, Next
+from exporters.job.surroundings import Search
+from pipeline.catalog.actions import END_RUN, RESTART_RUN, STOP_RUN
+from pipeline.catalog.runs import DONE, READY, STARTING, Nodes
+from pipeline.clock import monotonic
+
+_LOOK: Final = 0.05  # seconds between two looks at what came
+_FAILED: Final = 1  # the exit code where no command ran here at all
+_log = structlog.get_logger()
+
+Say = Callable[[str, str, int, str], None]
+"""Tells the control plane our state, attempt ("" while we wait for one), launch, and newest checkpoint."""
+
+
+@dataclass(slots=True)
+class Meeting:
+    """Waits of one launcher. `refusal` tells why a request must not be carried out; `gather` and `patience` are seconds."""
+
+    node: str
+    nodes: Nodes
+    loop: Loop
+    poller: Poller
+    journal: Journal
+    say: Say
+    turn: Callable[[float], None]
+    refusal: Callable[[Request], str]
+    gather: float
+    patience: float  # of a wait for the next attempt
+    blind: float  # seconds without an answer after which nobody will bring us together
+    _open: bool = False  # the run was heard to go on: its end, when it comes, is this run's and not an earlier one's
+
+    def first(self, launch: int, search: Search) -> Next | End | None:
+        """The first attempt; None where the control plane does not answer."""
+        _log.info("waiting for the launchers of the other nodes", wanted=str(self.nodes), here=self.node)
+        deadline = monotonic() + self.gather
+        while monotonic() < deadline:
+            self.say(STARTING, "", launch, search.told)
+            self.turn(_LOOK)
+            if end := self._asked_to_end("before an attempt was started here") or self._over():
+                return end
+            if issued := self._mine(launch):
+                return Next(issued)
+            if self.poller.silent_for() > self.blind:
+                return None
+            while self.loop.requests:
+                request = self.loop.requests.popleft()
+                if end := self._ends(request, "", _FAILED):
+                    return end
+        return End(_FAILED, f"no attempt was issued within {self.gather:g} s: the run takes {self.nodes} nodes, and fewer came")
+
+    def next(self, request: Request, attempt: str, search: Search, code: int) -> Next | End:
+        """The attempt after `attempt`, which `request` stopped here and, at its own pace, on every other node."""
+        self._open = True
+        deadline = monotonic() + self.patience
+        while monotonic() < deadline:
+            self.say(READY, "", request.launch, search.told)
+            self.turn(_LOOK)
+            if end := self._asked_to_end(f"after attempt {attempt}") or self._over():
+                self._tell(attempt, request, "failed", end.reason)
+                return replace(end, code=code or end.code)
+            if issued := self._mine(request.launch):
+                return Next(issued, replace(request, new_attempt=issued.attempt, launch=issued.launch))
+            while self.loop.requests:
+                asked = self.loop.requests.popleft()
+                if end := self._ends(asked, attempt, code):
+                    return end
+                request = self._again(request, asked, attempt)
+        self._tell(attempt, request, "failed", why := f"no attempt was issued within {self.patience:g} s")
+        return End(code, why)
+
+    def end(self, attempt: str, launch: int) -> End | Request:
+        """After our command ended well: the end of the run, or the request that begins it anew on all nodes."""
+        self._open = True
+        while True:
+            self.say(DONE, attempt, launch, "")
+            self.turn(_LOOK)
+            if end := self._asked_to_end("after the command ended well here") or self._over():
+                return replace(end, code=0)
+            while self.loop.requests:
+                asked = self.loop.requests.popleft()
+                if end := self._ends(asked, attempt, 0):
+                    return end
+                if asked.kind == RESTART_RUN.name and not self._refused(asked, attempt):
+                    self._tell(attempt, asked, "accepted", asked.reason)
+                    return asked
+
+    def _mine(self, launch: int) -> Issued | None:
+        issued = self.loop.issued
+        return issued if issued and issued.launch >= launch and self.node in issued.nodes else None
+
+    def _over(self) -> End | None:
+        """The end of the run, told by who speaks for it."""
+        if not self.poller.end:
+            self._open = self._open or self.poller.heard
+            return None
+        return End(0, f"the run is over: {self.poller.end}") if self._open else None
+
+    def _asked_to_end(self, when: str) -> End | None:
+        number = self.loop.asked_to_end
+        return End(-number, f"ended by {number.name} {when}", asked=True) if number else None
+
+    def _ends(self, request: Request, attempt: str, code: int) -> End | None:
+        """Carries out a request to end; answers one for evidence, which there is none to take of."""
+        if request.kind not in (STOP_RUN.name, END_RUN.name):
+            return None
+        if self._refused(request, attempt):
+            return None
+        self._tell(attempt, request, "accepted", request.reason)
+        self._tell(attempt, request, "done", "the launcher ends")
+        return End(code, request.reason or "stopped on request", asked=request.kind == STOP_RUN.name)
+
+    def _again(self, request: Request, asked: Request, attempt: str) -> Request:
+        """The request that counts: a second one to restart what is stopped here already takes the first one's place."""
+        if asked.kind != RESTART_RUN.name or self._refused(asked, attempt):
+            return request
+        self._tell(attempt, asked, "accepted", asked.reason)
+        return asked
+
+    def _refused(self, request: Request, attempt: str) -> bool:
+        why = "" if same_attempt(request.attempt, attempt, attempt) else f"it is for attempt {request.attempt}, which is not here"
+        if why := why or self.refusal(request):
+            self._tell(attempt, request, "refused", why)
+        return bool(why)
+
+    def _tell(self, attempt: str, request: Request, code: str, message: str) -> None:
+        self.journal.progress(attempt, request, code, message)

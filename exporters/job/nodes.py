@@ -1,0 +1,94 @@
+"""A run over several nodes, as one launcher sees it: how many it takes, its name, our address, and what the command is told."""
+
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from exporters.job.control import Issued
+from exporters.job.launches import default_run
+from pipeline.catalog.runs import Nodes, parse_nodes
+from pipeline.errors import InputError
+
+HOLES: Final = ("{nnodes}", "{node_rank}", "{master}")
+_RDZV: Final = ("--rdzv-id", "--rdzv_id")
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def wanted(given: str | None, command: Sequence[str], environment: Mapping[str, str]) -> Nodes:
+    """How many nodes the run takes: as `given`, else torchrun's own --nnodes, else the nodes of our Slurm step, else one.
+
+    Raises InputError where that is no count.
+    """
+    if given:
+        return parse_nodes(given)
+    own = _option(command, ("--nnodes",))
+    if own and own not in HOLES:
+        return parse_nodes(own)
+    step = environment.get("SLURM_STEP_NUM_NODES", "")
+    return parse_nodes(step) if step.isdecimal() and step != "0" else Nodes()
+
+
+def run_id(given: str | None, command: Sequence[str], environment: Mapping[str, str], now: datetime) -> str:
+    """The run's id: as `given`, else of the Slurm job, else torchrun's rendezvous id, else a new one."""
+    if given:
+        return given
+    if job := environment.get("SLURM_JOB_ID"):
+        step = environment.get("SLURM_STEP_ID", "0")
+        return f"slurm-{job}" if step == "0" or not step.isdecimal() or len(step) > 6 else f"slurm-{job}.{step}"
+    if rdzv := _option(command, _RDZV):
+        return _UNFIT.sub("-", rdzv).strip("-._")[:60] or default_run(command[0], now)
+    return default_run(command[0], now)
+
+
+def check_found_together(nodes: Nodes, run: str | None, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Raises InputError where launchers of several nodes could not know that they are of one run."""
+    if nodes.several and not run and not environment.get("SLURM_JOB_ID") and not _option(command, _RDZV):
+        raise InputError(f"a run over {nodes} nodes needs one name on all of them: give each launcher the same --run-id")
+
+
+def told(command: Sequence[str], issued: Issued, node: str) -> list[str]:
+    """The command with `{nnodes}`, `{node_rank}` and `{master}` filled in."""
+    nodes = issued.nodes or (node,)
+    values = {"{nnodes}": str(len(nodes)), "{node_rank}": str(nodes.index(node)), "{master}": issued.master or "127.0.0.1"}
+    return [_filled(word, values) for word in command]
+
+
+def unknown(command: Sequence[str]) -> str:
+    """What the command wants to be told that only the control plane knows; "" for nothing."""
+    return ", ".join(hole for hole in HOLES if any(hole in word for word in command))
+
+
+def leads(environment: Mapping[str, str]) -> bool:
+    """Whether this node speaks for the run where nobody said which does: the first of a Slurm step, and one alone."""
+    return environment.get("SLURM_NODEID", "0") == "0"
+
+
+def address_towards(endpoint: str, node: str) -> str:
+    """Our address as seen from `endpoint`'s network; the node's name where that is this very machine, or cannot be told."""
+    url = urlsplit(endpoint)
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(url.hostname or "", url.port or 80, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.connect(where)  # sends nothing
+            found = str(probe.getsockname()[0])
+    except OSError:
+        return node
+    return node if found.startswith("127.") or found == "::1" else found
+
+
+def _filled(word: str, values: Mapping[str, str]) -> str:
+    for hole, value in values.items():
+        word = word.replace(hole, value)
+    return word
+
+
+def _option(command: Sequence[str], names: Sequence[str]) -> str:
+    """The value of a long option, as `--name value` or `--name=value`; "" where it is not there."""
+    for i, word in enumerate(command):
+        name, equals, value = word.partition("=")
+        if name in names:
+            return value if equals else (command[i + 1] if i + 1 < len(command) else "")
+    return ""

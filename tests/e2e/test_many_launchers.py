@@ -1,0 +1,201 @@
+"""One run over several nodes, each a real launcher under its own node name, brought together by a real stack."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.clock import utcnow
+from pipeline.queries.attempts_of_runs import attempts_of_runs
+from pipeline.queries.run_incidents import run_incidents
+from pipeline.queries.run_transitions import run_transitions
+from pipeline.records import AttemptTransition, IncidentTransition, Request
+from pipeline.secrets import ingest_token
+from pipeline.store import Store
+from surefoot.drill import stack as stacks
+
+HOLES = ("{node_rank}", "{nnodes}", "{master}")
+SCRIPT = """
+import os, sys, time
+from pathlib import Path
+folder, rank, nnodes, master = Path(sys.argv[1]), *sys.argv[2:]
+attempt, node = os.environ["SUREFOOT_ATTEMPT_ID"], os.environ["SUREFOOT_NODE"]
+with (folder / "told").open("a") as f:
+    f.write(f"{attempt} {node} {rank}/{nnodes} {master}\\n")
+deadline = time.monotonic() + 60
+while time.monotonic() < deadline:
+    if (folder / f"fail-{attempt}-{node}").exists():
+        sys.exit(3)
+    if (folder / "finish").exists():
+        sys.exit(0)
+    time.sleep(0.05)
+sys.exit(9)
+"""
+
+
+@dataclass
+class Effort:
+    """A run and its launchers. `folder` is where its commands look for what to do."""
+
+    run: str
+    folder: Path
+    stack: stacks.Stack
+    store: Store
+    launchers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def launch(self, node: str, nodes: str) -> None:
+        words = ["--run-id", self.run, "--nodes", nodes, "--", sys.executable, "-c", SCRIPT, str(self.folder), *HOLES]
+        environment = {
+            **os.environ,
+            "SUREFOOT_NODE": node,
+            "SUREFOOT_STATE_DIR": str(self.folder / f"state-{node}"),
+            "SUREFOOT_RING_DIR": str(self.folder / f"rings-{node}"),
+            "SUREFOOT_INGEST__TOKEN": ingest_token(self.stack.settings),
+        }
+        with (self.folder / f"{node}.log").open("ab") as log:
+            self.launchers[node] = subprocess.Popen(
+                [sys.executable, "-P", "-m", "surefoot", "--config", str(self.stack.config), "run", *words],
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def told(self) -> list[str]:
+        """What the commands were told, in the order in which they began."""
+        path = self.folder / "told"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def say(self, what: str) -> None:
+        (self.folder / what).touch()
+
+    def attempts(self, state: str) -> list[AttemptTransition]:
+        return [t for t in attempts_of_runs(self.store, [self.run]) if t.new_state == state]
+
+    def incidents(self) -> list[IncidentTransition]:
+        """The last transition of each incident."""
+        return list({i.incident: i for i in run_incidents(self.store, self.run)}.values())
+
+    def resolved(self) -> list[IncidentTransition]:
+        """The incidents, once all of them are."""
+        found = self.incidents()
+        return found if all(i.new_state == "resolved" for i in found) else []
+
+    def states(self) -> list[str]:
+        return [t.new_state for t in run_transitions(self.store, self.run)]
+
+    def codes(self) -> dict[str, int]:
+        return {node: process.wait(30) for node, process in self.launchers.items()}
+
+    def until(self, what: Callable[[], Any], seconds: float = 60.0) -> Any:
+        deadline = time.monotonic() + seconds
+        while not (found := what()):
+            logs = {path.stem: path.read_text()[-1500:] for path in self.folder.glob("*.log")}
+            assert time.monotonic() < deadline, f"not within {seconds} s: {self.told()} {logs}"
+            time.sleep(0.1)
+        return found
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stacks.Stack]:
+    settings = {"recovery": {"gather": 4.0}, "agent": {"interval": 1.0}}
+    running = stacks.start(tmp_path_factory.mktemp("many"), {**settings, "agent": {"port": stacks.free_ports(1)[0], "interval": 1.0}})
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def effort(stack: stacks.Stack, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Effort]:
+    store = Store.connect(stack.settings)
+    one = Effort(f"r{abs(hash(request.node.name)) % 10**6}", tmp_path, stack, store)
+    yield one
+    for process in one.launchers.values():
+        process.kill()
+        process.wait()
+    store.close()
+
+
+def test_two_begin_together_and_where_one_fails_both_begin_anew_as_one_attempt_with_one_incident(effort: Effort) -> None:
+    effort.launch("b", "2")
+    time.sleep(1.0)
+    assert effort.told() == [], "one of two waits"
+    effort.launch("a", "2")
+    effort.until(lambda: len(effort.told()) == 2)
+    run = effort.run
+    assert sorted(effort.told()) == [f"{run}-1 a 0/2 a", f"{run}-1 b 1/2 a"], (
+        "in the order of their names; over loopback a name is an address"
+    )
+
+    effort.say(f"fail-{run}-1-b")
+    effort.until(lambda: len(effort.told()) == 4)
+    assert sorted(effort.told()[2:]) == [f"{run}-2 a 0/2 a", f"{run}-2 b 1/2 a"]
+    effort.say("finish")
+    assert effort.codes() == {"a": 0, "b": 0}
+
+    effort.until(lambda: effort.states()[-1] == "finished")
+    assert [t for t in effort.states() if t != "started"] == ["finished"]
+    assert [(t.attempt, t.node, t.nodes) for t in effort.attempts("issued")] == [(f"{run}-1", "a", "a,b"), (f"{run}-2", "a", "a,b")]
+    assert {t.actor for t in effort.attempts("ended")} == {"launcher:a"}, "the first node's launcher speaks for all"
+    (last,) = effort.until(effort.resolved)
+    assert (last.fault, last.node, last.rank) == ("startup_failure", "b", 1)
+
+
+def test_a_launcher_that_is_gone_is_named_and_a_spare_takes_its_place(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "2")
+    effort.until(lambda: len(effort.told()) == 2)
+    effort.launch("c", "2")
+    time.sleep(1.0)
+    effort.launchers["a"].kill()  # the first: who speaks for the run, and its command with it
+    effort.say(f"fail-{effort.run}-1-b")
+    effort.until(lambda: len(effort.told()) == 4)
+    assert sorted(effort.told()[2:]) == [f"{effort.run}-2 b 0/2 b", f"{effort.run}-2 c 1/2 b"]
+    effort.say("finish")
+    assert effort.codes() == {"a": -9, "b": 0, "c": 0}
+    effort.until(lambda: effort.states()[-1] == "finished")
+    (ended,) = [t for t in effort.attempts("ended") if t.attempt == f"{effort.run}-1"]
+    assert (ended.actor, ended.reason) == ("leader", "a, which speaks for it, is gone")
+    (second,) = [t for t in effort.attempts("issued") if t.attempt == f"{effort.run}-2"]
+    assert second.reason == "all that go on are ready: b, c; a is left out: its launcher was not ready within 4 s; taken in: c"
+    (last,) = effort.until(effort.resolved)
+    assert last.node == "b"
+
+
+def test_two_stop_requests_at_once_stop_every_node_once(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "1:2")
+    effort.until(lambda: len(effort.told()) == 2)
+    for number in (1, 2):
+        asked = Request(intent=f"{effort.run}-{number}", at=utcnow(), kind="stop_run", target=effort.run, actor="ann", reason="enough")
+        effort.store.insert([asked], token=asked.intent)
+    codes = effort.codes()
+    assert set(codes) == {"a", "b"} and len(effort.told()) == 2
+    effort.until(lambda: effort.states()[-1] == "stopped")
+    assert [t for t in effort.states() if t != "started"] == ["stopped"]
+
+
+@pytest.mark.slow
+def test_a_control_plane_away_for_a_minute_in_the_middle_of_a_restart_brings_one_attempt_and_one_incident(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "2")
+    effort.until(lambda: len(effort.told()) == 2)
+    effort.say(f"fail-{effort.run}-1-b")
+    effort.until(effort.incidents)
+    ingest = effort.stack.part_pid("ingest")
+    os.kill(ingest, signal.SIGSTOP)
+    time.sleep(60.0)
+    os.kill(ingest, signal.SIGCONT)
+    effort.until(lambda: len(effort.told()) == 4, 90.0)
+    effort.say("finish")
+    assert effort.codes() == {"a": 0, "b": 0}
+    effort.until(lambda: effort.states()[-1] == "finished")
+    assert [t.attempt for t in effort.attempts("issued")] == [f"{effort.run}-1", f"{effort.run}-2"]
+    (last,) = effort.until(effort.resolved)
+    assert last.node == "b"
