@@ -14,6 +14,10 @@ class SettingsError(SurefootError):
     """The settings cannot be used; start is refused."""
 
 
+class NotPossible(SurefootError):
+    """This machine, or who we are on it, does not allow what was asked. The message says what is missing."""
+
+
 class InputError(SurefootError):
     """What somebody sent cannot be used, and sending it again will not help."""
 

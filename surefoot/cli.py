@@ -5,17 +5,20 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from inspect import cleandoc
 from pathlib import Path
 
 import click
 import structlog
+from click.core import ParameterSource
 
-from pipeline.errors import SurefootError
+from pipeline.errors import NotPossible, SurefootError
 from pipeline.settings import Settings, forget, keep_loopback_direct, load, pass_on
 from surefoot import __version__, parent
 from surefoot.commands.change import change
 from surefoot.commands.hold import actions, maintenance, silence
 from surefoot.commands.report import report
+from surefoot.drill.kinds import COMPARED, LINES, OF_A_NODE, told
 from surefoot.options import Folder, RunId, Seconds
 from surefoot.signals import ENDING, Interrupted, Signals
 
@@ -53,7 +56,7 @@ class _Commands(click.Group):
             ctx.exit(2)
         except SurefootError as e:
             click.echo(f"surefoot: {e}", err=True)
-            ctx.exit(2)
+            ctx.exit(4 if isinstance(e, NotPossible) else 2)
         except OSError as e:
             if e.filename is None:
                 raise
@@ -224,7 +227,7 @@ def run(settings: Settings, run_id: str | None, nodes: str | None, checkpoints: 
 
 
 @cli.command()
-@click.argument("kind", type=click.Choice(["kill", "hang"]))
+@click.argument("kind", type=click.Choice(tuple(LINES)))
 @click.option("--rank", type=click.IntRange(0, 1), default=1, show_default=True, help="The rank to hurt.")
 @click.option(
     "--where",
@@ -235,7 +238,7 @@ def run(settings: Settings, run_id: str | None, nodes: str | None, checkpoints: 
 @click.option(
     "--mode", type=click.Choice(["auto", "approve"]), default="auto", show_default=True, help="Whether the restart waits for a person."
 )
-@click.option("--steps", type=click.IntRange(60, 100_000), default=110, show_default=True, help="Length of the training.")
+@click.option("--steps", type=click.IntRange(60, 100_000), show_default="110; disk-full, read-only: 160", help="Length of the training.")
 @click.option(
     "--also-kill", type=click.Choice(["ingest", "store", "jobs"]), help="SIGKILL this part of Surefoot right after the fault, too."
 )
@@ -247,7 +250,9 @@ def run(settings: Settings, run_id: str | None, nodes: str | None, checkpoints: 
     show_default=True,
     help="Give up, and stop the training, where the fault is not mended in this many seconds.",
 )
-@click.option("--compare", type=click.Choice(["torchrun"]), help="Then do the same under bare torchrun, and print what each lost.")
+@click.option(
+    "--compare", type=click.Choice(["torchrun"]), help="kill, hang: then do the same under bare torchrun, and print what each lost."
+)
 @click.option(
     "--into", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="With --compare: write the table into this file."
 )
@@ -257,23 +262,36 @@ def drill(_: Settings, /, kind: str, where: str | None, compare: str | None, int
     """Hurt a real training run for real and measure what Surefoot does about it.
 
     Starts a stack of its own on free ports, a two-rank PyTorch training on it, injects the fault, and waits for
-    detection, page, location, restart and resolution. Exit code 0: all of it was right; 1: something was not.
-    Ctrl-C stops it all and leaves nothing running.
+    detection, page, location, restart and resolution. Ctrl-C stops it all and leaves nothing running or mounted.
+
+    \b
+    KIND is one of:
+    {kinds}
+
+    \b
+    Exit code 0: all of it was right; 1: something was not; 2: the drill could not be run;
+    3: nothing finds this fault yet; 4: it is not possible here, the message says what is missing.
 
     \b
     Example:  surefoot drill hang --where inside --json
     """
     if where and kind != "hang":
-        raise click.UsageError(f"--where is for hang only: a {kind} takes the rank wherever it is")
+        raise click.UsageError(f"--where is for hang only, not for {kind}")
+    if kind in OF_A_NODE and click.get_current_context().get_parameter_source("rank") is ParameterSource.COMMANDLINE:
+        raise click.UsageError(f"--rank is not for {kind}: it hits the whole node")
+    if compare and kind not in COMPARED:
+        raise click.UsageError(f"--compare is for {' and '.join(COMPARED)}")
     with _interruptible() as signals:
         from surefoot.drill.compare import compare as side_by_side
         from surefoot.drill.compare import write_into
         from surefoot.drill.cost import table
+        from surefoot.drill.kinds.registry import BY_NAME
         from surefoot.drill.plan import Plan
         from surefoot.drill.report import as_json_line, as_text
         from surefoot.drill.run import drill as carry_out
 
         forget()  # what is set for the cluster is not for a drill: it neither stores nor pages there
+        plan["steps"] = plan["steps"] or BY_NAME[kind].steps
         wanted = Plan(kind, where=where or "outside", **plan)  # type: ignore[arg-type]  # click has checked the types
         if compare:
             result, costs = side_by_side(wanted, say=click.echo, pause=signals.pause)
@@ -286,7 +304,10 @@ def drill(_: Settings, /, kind: str, where: str | None, compare: str | None, int
         write_into(into, kind, table(costs, kind))
     if as_json:
         click.echo(as_json_line(result, costs))
-    sys.exit(0 if result.right else 1)
+    sys.exit(result.exit_code)
+
+
+drill.help = cleandoc(drill.help or "").replace("{kinds}", told())
 
 
 @cli.command()

@@ -7,6 +7,8 @@ from pipeline.errors import InputError
 from surefoot.drill import inject as subjects
 from surefoot.drill import stack as stacks
 from surefoot.drill.cost import GROUP_TIMEOUT, Cost, cost, read_lines, with_default_timeout
+from surefoot.drill.kinds.kind import Ground, Scene
+from surefoot.drill.kinds.registry import BY_NAME
 from surefoot.drill.plan import Pause, Plan, Result, Say
 from surefoot.drill.run import hurt, settings_for
 from surefoot.drill.stage import stage
@@ -31,7 +33,7 @@ def compare(plan: Plan, say: Say, pause: Pause) -> tuple[Result, list[Cost]]:
 
 def _bare(plan: Plan, stack: stacks.Stack, say: Say, pause: Pause) -> Cost:
     with subjects.running(subjects.start_bare(plan, stack, f"bare-{plan.kind}")) as subject:
-        truth = subjects.inject(plan, stack, subject, pause)
+        truth = BY_NAME[plan.kind].inject(Scene(plan, stack, subject, Ground(subject.out), pause))
         say("  +  0.00 s  injected")
         finished = subject.finished(plan, pause)
         say("the training finished" if finished else "the training did not finish in good order")

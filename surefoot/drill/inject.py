@@ -1,26 +1,25 @@
-"""The drill's training under `surefoot run`: starting it, finding a rank, hurting it."""
+"""The drill's training under `surefoot run`: starting it, and finding the rank to hurt, at the step and in the place that are wanted."""
 
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from exporters.job.tree import send
 from exporters.sources.ring import parse_header
-from pipeline.clock import utcnow
+from pipeline.catalog.fault import Fault
 from pipeline.errors import InputError
-from surefoot.drill.plan import FAULT_OF, Located, NotCarriedOut, Pause, Plan, Truth
+from surefoot.drill.plan import Located, NotCarriedOut, Pause, Plan
 from surefoot.drill.stack import Stack
 from surefoot.drill.stage import descendants
 from surefoot.hook.layout import ENV_ATTEMPT, ENV_NODE, ENV_RING_DIR, ENV_RUN, HEADER_SIZE, LiveCell, read_live
 from surefoot.part_logs import last_line
 
-COLLECTIVE_PHASES = frozenset({"comm_wait"})
 LOOK_SECONDS = 0.002
 STARTING_LOOK_SECONDS = 0.05
 STOP_SECONDS = 15.0
@@ -91,12 +90,13 @@ def command(plan: Plan, out: Path, extra: Sequence[str] = (), torchrun: Sequence
     ]
 
 
-def start(plan: Plan, stack: Stack, run: str, extra: Sequence[str] = ()) -> Subject:
-    """Start the training under the launcher, its output in `train.log` of the run's folder; `extra` as in `command`."""
+def start(plan: Plan, stack: Stack, run: str, extra: Sequence[str] = (), prefix: Sequence[str] = ()) -> Subject:
+    """Start the training under the launcher, its output in `train.log` of the run's folder; `extra` as in `command`. `prefix` are
+    words of a command that in the end becomes the launcher."""
     out = stack.folder / run
     launcher = [sys.executable, "-P", "-m", "surefoot", "--config", str(stack.config), "--parent", str(os.getpid())]
     checkpoints = ["--checkpoints", str(out / "checkpoints")]
-    return _spawn([*launcher, "run", "--run-id", run, *checkpoints, "--", *command(plan, out, extra)], run, out, {})
+    return _spawn([*prefix, *launcher, "run", "--run-id", run, *checkpoints, "--", *command(plan, out, extra)], run, out, {})
 
 
 def start_bare(plan: Plan, stack: Stack, run: str) -> Subject:
@@ -108,7 +108,7 @@ def start_bare(plan: Plan, stack: Stack, run: str) -> Subject:
 
 
 def _spawn(words: list[str], run: str, out: Path, told: Mapping[str, str]) -> Subject:
-    (out / "checkpoints").mkdir(parents=True)
+    (out / "checkpoints").mkdir(parents=True, exist_ok=True)
     (out / "tmp").mkdir()  # torchrun leaves folders where TMPDIR says
     with (out / "train.log").open("ab") as log:
         process = subprocess.Popen(
@@ -131,45 +131,46 @@ def running(subject: Subject) -> Iterator[Subject]:
         subject.stop()
 
 
-def inject(plan: Plan, stack: Stack, subject: Subject, pause: Pause = time.sleep) -> Truth:
-    """Wait until the rank has done `inject_after` steps, then hurt it.
+def anywhere(_: LiveCell) -> bool:
+    """Wherever the rank is."""
+    return True
 
-    A stop lands where the plan wants it: its phase is read again after the signal, and a rank that had
-    moved on is let go and stopped anew. Raises NotCarriedOut where the training never gets that far.
+
+def await_step(
+    plan: Plan,
+    stack: Stack,
+    subject: Subject,
+    pause: Pause = time.sleep,
+    fits: Callable[[LiveCell], bool] = anywhere,
+    deadline: float | None = None,
+) -> Rank:
+    """Wait until the rank has done `inject_after` steps and is where it `fits`, until `deadline` (monotonic; default: `reach` from now).
+
+    Raises NotCarriedOut where the training never gets that far.
     """
-    deadline = time.monotonic() + _reach(plan)
-    located = Located(FAULT_OF[plan.kind].layer, stack.settings.node, plan.rank)
-    while True:
-        rank = _await_step(plan, stack, subject, deadline, pause)
-        os.kill(rank.pid, signal.SIGKILL if plan.kind == "kill" else signal.SIGSTOP)
-        at = utcnow()
-        hit = _look(stack, subject.run, plan.rank) or rank
-        if plan.kind == "kill" or _fits(plan, hit.cell):
-            return Truth(at, rank.attempt, located, hit.cell.phase)
-        os.kill(rank.pid, signal.SIGCONT)
-
-
-def _await_step(plan: Plan, stack: Stack, subject: Subject, deadline: float, pause: Pause) -> Rank:
+    deadline = deadline or time.monotonic() + reach(plan)
     while True:
         if subject.ended:
             raise NotCarriedOut(f"the training ended before the fault: {last_line(subject.out / 'train.log')}")
         if time.monotonic() > deadline:
-            raise NotCarriedOut(f"the training did not reach step {plan.inject_after} in {_reach(plan):.0f} s: try a longer --timeout")
-        rank = _look(stack, subject.run, plan.rank)
-        if rank and (rank.cell.completed or 0) >= plan.inject_after and _fits(plan, rank.cell):
+            raise NotCarriedOut(f"the training did not reach step {plan.inject_after} in {reach(plan):.0f} s: try a longer --timeout")
+        rank = look(stack, subject.run, plan.rank)
+        if rank and (rank.cell.completed or 0) >= plan.inject_after and fits(rank.cell):
             return rank
         pause(LOOK_SECONDS if rank and rank.cell.completed else STARTING_LOOK_SECONDS)
 
 
-def _reach(plan: Plan) -> float:
+def reach(plan: Plan) -> float:
+    """Seconds in which the training must come to the fault."""
     return max(plan.timeout, REACH_SECONDS)
 
 
-def _fits(plan: Plan, cell: LiveCell) -> bool:
-    return plan.kind == "kill" or (cell.phase in COLLECTIVE_PHASES) == (plan.where == "inside")
+def place_of(fault: Fault, plan: Plan, stack: Stack) -> Located:
+    """Where a fault of the plan's rank lies."""
+    return Located(fault.layer, stack.settings.node, plan.rank)
 
 
-def _look(stack: Stack, run: str, rank: int) -> Rank | None:
+def look(stack: Stack, run: str, rank: int) -> Rank | None:
     """The rank in the newest attempt of `run`; None while it has no ring, or that or its cell is being written."""
     try:
         rings = sorted(stack.settings.ring_dir.glob(f"{run}-*.{rank}.ring"), key=lambda p: p.stat().st_mtime_ns)

@@ -5,15 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from pipeline.catalog import faults
+from pipeline.catalog.fault import Fault
 from pipeline.catalog.layers import ActionMode
 from pipeline.errors import SurefootError
 
+STEPS = 110
 Say = Callable[[str], object]
 Pause = Callable[[float], object]
 """Sleeps so many seconds. May raise to end the drill: it is called only where nothing is half done."""
-
-FAULT_OF = {"kill": faults.RANK_CRASH, "hang": faults.RANK_STOPPED}
 
 
 class NotCarriedOut(SurefootError):
@@ -24,11 +23,11 @@ class NotCarriedOut(SurefootError):
 class Plan:
     """The fault to inject into rank `rank`, and the training around it. Times are seconds."""
 
-    kind: str  # kill: SIGKILL; hang: SIGSTOP
+    kind: str  # a name of kinds/registry.py
     rank: int = 1
     where: str = "outside"  # hang: outside or inside a collective
     mode: str = ActionMode.AUTO
-    steps: int = 110
+    steps: int = STEPS
     step_time: float = 0.2
     checkpoint_every: int = 20
     inject_after: int = 45  # steps completed: the detectors know the run's pace by then, and two checkpoints are complete
@@ -41,24 +40,34 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where a fault lies."""
+    """Where a fault lies. `device` is a mount point, "" where it is not about one."""
 
     layer: str
     node: str
     rank: int | None
+    device: str = ""
 
     def __str__(self) -> str:
+        if self.device:
+            return f"layer {self.layer}, node {self.node or 'unknown'}, {self.device}"
         return f"layer {self.layer}, node {self.node or 'unknown'}, rank {'unknown' if self.rank is None else self.rank}"
 
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What was really done, and when."""
+    """What was really done, and when. It is to be found as `fault`."""
 
     injected_at: datetime
-    attempt: str
+    attempt: str  # "" where the fault is the node's own
     located: Located
     phase: str  # the phase in which the rank was hit, "" between phases
+    fault: Fault
+    what: str = ""  # for people
+
+    @property
+    def mended_by_action(self) -> bool:
+        """Surefoot does something about it; else it is over when the drill has taken it away."""
+        return self.fault.first_action is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +88,8 @@ class Result:
     truth: Truth
     incident: str = ""
     link: str = ""
+    fault: str = ""  # what the incident says it is
+    others: list[str] = field(default_factory=list)  # titles of further incidents about the same
     located: Located | None = None
     attempt: str = ""
     action: str = ""
@@ -94,6 +105,18 @@ class Result:
     losses: Path | None = None
 
     @property
+    def unseen(self) -> bool:
+        """Nothing was found, and nothing could be: what would find it is still to come."""
+        return bool(self.truth.fault.waits_for) and not self.incident
+
+    @property
     def right(self) -> bool:
         """Nothing was wrong."""
         return not self.wrong and False not in self.correct.values()
+
+    @property
+    def exit_code(self) -> int:
+        """0: all was right; 1: something was not; 3: nothing was wrong, but the fault cannot be found yet."""
+        if self.unseen and not self.wrong:
+            return 3
+        return 0 if self.right else 1

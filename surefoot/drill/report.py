@@ -5,20 +5,30 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pipeline.settings import AgentSettings
 from surefoot.drill.cost import Cost
-from surefoot.drill.plan import Result
+from surefoot.drill.kinds.registry import BY_NAME
+from surefoot.drill.plan import Located, Result
+
+MENDED = {"detected": "detect", "paged": "page", "located": "locate", "acted": "act", "recovered": "recover"}
+REMOVED = {"detected": "detect", "paged": "page", "located": "locate", "removed": "remove", "resolved": "recover"}
 
 
 def as_text(result: Result) -> str:
     """A short summary; what was wrong comes last."""
-    told = {"detected": "detect", "paged": "page", "located": "locate", "acted": "act", "recovered": "recover"}
+    told = MENDED if result.truth.mended_by_action else REMOVED
     lines = [
         "",
-        "   ".join(f"{word} {_s(result.seconds[key])}" for word, key in told.items()),
+        "   ".join(f"{word} {_s(result.seconds.get(key))}" for word, key in told.items()),
         f"cold start {_s(result.cold_start)}   goodput {'no data' if result.goodput is None else f'{result.goodput:.1%}'}",
         result.loss,
     ]
-    lines += [f"WRONG: {w}" for w in result.wrong] or ["all right"]
+    if result.unseen:
+        fault = result.truth.fault
+        lines[1:2], lines[-1:] = [], [f"not detected yet: {fault.name} ({fault.summary}) would name it, and waits for {fault.waits_for}"]
+    elif interval := BY_NAME[result.plan.kind].agent_interval:
+        lines.append(f"the agent took its readings every {interval:g} s here; by default it does every {AgentSettings().interval:g} s")
+    lines += [f"WRONG: {w}" for w in result.wrong] or ([] if result.unseen else ["all right"])
     return "\n".join(lines)
 
 
@@ -36,7 +46,7 @@ def as_dict(result: Result) -> dict[str, Any]:
         "injected_at": result.truth.injected_at.isoformat(),
         "phase": result.truth.phase,
         "attempt": result.attempt,
-        "located": None if located is None else {"layer": located.layer, "node": located.node, "rank": located.rank},
+        "located": None if located is None else {"layer": located.layer, "node": located.node, "rank": located.rank} | _device(located),
         "action": result.action,
         "seconds": {k: None if v is None else round(v, 3) for k, v in result.seconds.items()},
         "cold_start": None if result.cold_start is None else round(result.cold_start, 3),
@@ -46,7 +56,18 @@ def as_dict(result: Result) -> dict[str, Any]:
         "pages": result.pages,
         "correct": result.correct,
         "wrong": result.wrong,
-    }
+    } | _further(result)
+
+
+def _device(located: Located) -> dict[str, str | int | None]:
+    return {"device": located.device} if located.device else {}
+
+
+def _further(result: Result) -> dict[str, Any]:
+    """What only some kinds have to tell."""
+    fault, interval = result.truth.fault, BY_NAME[result.plan.kind].agent_interval
+    unseen = {"not_detected_yet": fault.name, "waits_for": fault.waits_for} if result.unseen else {}
+    return unseen | ({"agent_interval": interval} if interval else {})
 
 
 def as_json_line(result: Result, costs: Sequence[Cost] = ()) -> str:

@@ -4,6 +4,7 @@ import os
 import signal
 import uuid
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pipeline.catalog.layers import ActionMode
@@ -11,23 +12,30 @@ from pipeline.clock import utcnow
 from pipeline.loss import loss_sentence
 from pipeline.queries.incident_actions import incident_actions
 from pipeline.queries.run_attempts import run_attempts
+from pipeline.records import IncidentTransition
 from pipeline.store import Store
 from slo.figures import goodput, incident_costs, spent
 from slo.ledger_now import compute_run
 from surefoot.drill import inject as subjects
 from surefoot.drill import stack as stacks
 from surefoot.drill.judge import judge
+from surefoot.drill.kinds.kind import Scene
+from surefoot.drill.kinds.registry import BY_NAME
 from surefoot.drill.pager import ROUTING_KEY, Pager
 from surefoot.drill.plan import End, Located, NotCarriedOut, Pause, Plan, Result, Say
 from surefoot.drill.stage import stage
 from surefoot.drill.watch import Watch
 
+UNSEEN_SECONDS = 12.0  # that a fault is watched which nothing can find yet: whether it is taken for another
+
 
 def drill(plan: Plan, say: Say, pause: Pause) -> Result:
     """Carry out `plan` on a stack of its own, telling its progress by `say` and sleeping by `pause`, which may raise to end it.
 
-    Raises SurefootError where the drill itself could not be run (a port, the training, the folder).
+    Raises SurefootError where the drill itself could not be run (a port, the training, the folder), NotPossible where this
+    machine does not allow it.
     """
+    BY_NAME[plan.kind].prepare()
     try:
         with stage("surefoot-drill-", plan.keep) as (folder, pager):
             say(f"starting a stack in {folder}")
@@ -39,8 +47,10 @@ def drill(plan: Plan, say: Say, pause: Pause) -> Result:
 
 
 def settings_for(plan: Plan, pager: Pager) -> dict[str, Any]:
-    """The settings that a drill adds to a stack: its pager, and how far the restart may go by itself."""
+    """The settings that a drill adds to a stack: its pager, how far the restart may go by itself, and how often the agent looks."""
+    interval = BY_NAME[plan.kind].agent_interval
     return {
+        **({"agent": {"interval": interval}} if interval else {}),
         "receivers": [{"kind": "log"}, {"kind": "pagerduty", "url": pager.url, "key": ROUTING_KEY}],
         "recovery": {"modes": {"restart_run": str(plan.mode)}},
     }
@@ -48,25 +58,37 @@ def settings_for(plan: Plan, pager: Pager) -> dict[str, Any]:
 
 def hurt(plan: Plan, stack: stacks.Stack, pager: Pager, say: Say, pause: Pause) -> Result:
     """Train on `stack`, inject the fault, watch, and judge."""
+    kind = BY_NAME[plan.kind]
     run = f"drill-{plan.kind}-{uuid.uuid4().hex[:6]}"
-    say(f"training {plan.ranks} ranks as run {run}")
-    with subjects.running(subjects.start(plan, stack, run)) as subject:
-        store = Store.connect(stack.settings)
-        try:
-            truth = subjects.inject(plan, stack, subject, pause)
-            say(f"  +  0.00 s  injected         {_what(plan, truth.phase)}")
-            if plan.also_kill:
-                os.kill(stack.part_pid(plan.also_kill), signal.SIGKILL)
-                say(f"             killed           {plan.also_kill} of Surefoot itself")
-            watch = Watch(store, pager, truth, run, say, pause)
-            resolved = watch.until_resolved(lambda: subject.ended, plan.timeout)
-            end = _end(resolved, plan, subject, say, pause)
-            result = Result(plan, run, truth, losses=subject.losses)
-            _fill(result, watch, store, stack)
-            judge(result, end)
-            return result
-        finally:
-            store.close()
+    with kind.ground(stack.folder / run) as ground:
+        say(f"training {plan.ranks} ranks as run {run}{ground.told}")
+        with subjects.running(subjects.start(plan, stack, run, prefix=ground.prefix)) as subject:
+            store = Store.connect(stack.settings)
+            try:
+                scene = Scene(plan, stack, subject, ground, pause)
+                truth = kind.inject(scene)
+                say(f"  +  0.00 s  injected         {truth.what}")
+                if plan.also_kill:
+                    os.kill(stack.part_pid(plan.also_kill), signal.SIGKILL)
+                    say(f"             killed           {plan.also_kill} of Surefoot itself")
+                watch = Watch(store, pager, truth, run, say, pause, kind.remove and partial(kind.remove, scene))
+                end = _follow(watch, plan, subject, say, pause)
+                watch.look()  # what came while the training was finishing
+                result = Result(plan, run, truth, losses=subject.losses)
+                _fill(result, watch, store, stack)
+                judge(result, end)
+                return result
+            finally:
+                store.close()
+
+
+def _follow(watch: Watch, plan: Plan, subject: subjects.Subject, say: Say, pause: Pause) -> End:
+    """Watch until it is over, or, what cannot be found yet, until it could have been taken for something else."""
+    if watch.truth.fault.waits_for:
+        watch.until_found(lambda: subject.ended, min(UNSEEN_SECONDS, plan.timeout))
+        watch.take_away()
+        return _end(True, plan, subject, say, pause)
+    return _end(watch.until_resolved(lambda: subject.ended, plan.timeout), plan, subject, say, pause)
 
 
 def _end(resolved: bool, plan: Plan, subject: subjects.Subject, say: Say, pause: Pause) -> End:
@@ -77,11 +99,6 @@ def _end(resolved: bool, plan: Plan, subject: subjects.Subject, say: Say, pause:
         return End(resolved=False, finished=False, gave_up=True)
     say("waiting for the training to finish")
     return End(resolved=resolved, finished=subject.finished(plan, pause), gave_up=False)
-
-
-def _what(plan: Plan, phase: str) -> str:
-    sent = "SIGKILL" if plan.kind == "kill" else "SIGSTOP"
-    return f"{sent} to rank {plan.rank} in {phase or 'between phases'}"
 
 
 def _fill(result: Result, watch: Watch, store: Store, stack: stacks.Stack) -> None:
@@ -95,21 +112,34 @@ def _fill(result: Result, watch: Watch, store: Store, stack: stacks.Stack) -> No
         "page": _since(truth.injected_at, trigger.at if trigger else None),
         "locate": _since(truth.injected_at, i.located_at if i else None),
         "act": _since(truth.injected_at, i.acted_at if i else None),
-        "recover": _since(truth.injected_at, i.recovered_at if i else None),
+        "recover": _since(truth.injected_at, _recovered_at(i, watch)),
     }
+    if watch.removed_at:
+        result.seconds["remove"] = _since(truth.injected_at, watch.removed_at)
     entries = compute_run(store, result.run, utcnow())
     result.ledger = {str(category): micros / 1e6 for category, micros in spent(entries).items() if micros}
     result.goodput = goodput(entries)
     if i:
-        result.incident, result.attempt = i.incident, i.attempt
+        result.incident, result.attempt, result.fault = i.incident, i.attempt, i.fault
         result.link = f"{stack.settings.console.link}/incident?incident={i.incident}"
-        result.located = Located(i.layer, i.node, i.rank)
+        result.located = Located(i.layer, i.node, i.rank, i.device)
+        result.others = list(watch.others.values())
         result.loss = loss_sentence(incident_costs(entries).get(i.incident, {}))
         actions = incident_actions(store, i.incident)
         result.action = actions[-1].kind if actions else ""
         states = {a.new_state for a in actions}
         result.unapproved = plan.mode == ActionMode.APPROVE and "waiting" in states and "issued" not in states
     result.pages = [f"{p.action} {p.dedup_key}" for p in watch.pages()]
+
+
+def _recovered_at(i: IncidentTransition | None, watch: Watch) -> datetime | None:
+    """When the new attempt completed its first step; of what nothing is done about, when it was over, after the drill took it away."""
+    if i is None:
+        return None
+    if watch.truth.mended_by_action:
+        return i.recovered_at
+    removed, over = watch.removed_at, i.resolved_at
+    return over if removed and over and over >= removed else None
 
 
 def _since(start: datetime, at: datetime | None) -> float | None:

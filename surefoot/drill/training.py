@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from surefoot import StepMonitor
-from surefoot.drill import saving
+from surefoot.drill import orders, saving
 from surefoot.drill.recipe import Recipe
 from surefoot.hook import environment
 
@@ -86,8 +86,10 @@ def step(job: Job, number: int) -> float:
         with monitor.phase("data"):
             features, labels = _batch(job, number, job.rank)
         with monitor.phase("forward"):
+            late = orders.carry_out(job.recipe.out, job.rank, number, features.view(-1))
             loss = nn.functional.cross_entropy(job.model(features), labels)
             _pace(job, number, began)
+            time.sleep(late)
         with monitor.phase("backward"):
             torch.autograd.backward(loss)
             norm = nn.utils.get_total_norm(p.grad for p in job.model.parameters() if p.grad is not None)
