@@ -18,7 +18,7 @@ from surefoot import __version__, parent
 from surefoot.commands.change import change
 from surefoot.commands.hold import actions, maintenance, silence
 from surefoot.commands.report import report
-from surefoot.drill.kinds import COMPARED, LINES, OF_A_NODE, told
+from surefoot.drill.kinds import COMPARED, LINES, OF_A_NODE, SPREAD, told
 from surefoot.options import Folder, RunId, Seconds
 from surefoot.signals import ENDING, Interrupted, Signals
 
@@ -238,6 +238,12 @@ def run(settings: Settings, run_id: str | None, nodes: str | None, checkpoints: 
 @click.option(
     "--mode", type=click.Choice(["auto", "approve"]), default="auto", show_default=True, help="Whether the restart waits for a person."
 )
+@click.option(
+    "--nodes",
+    type=click.IntRange(1, 2),
+    show_default="1; node-loss: 2",
+    help="kill, hang, node-loss: nodes that the two ranks are spread over, as namespaces on this machine (2 needs root).",
+)
 @click.option("--steps", type=click.IntRange(60, 100_000), show_default="110; disk-full, read-only: 160", help="Length of the training.")
 @click.option(
     "--also-kill", type=click.Choice(["ingest", "store", "jobs"]), help="SIGKILL this part of Surefoot right after the fault, too."
@@ -279,6 +285,12 @@ def drill(_: Settings, /, kind: str, where: str | None, compare: str | None, int
         raise click.UsageError(f"--where is for hang only, not for {kind}")
     if kind in OF_A_NODE and click.get_current_context().get_parameter_source("rank") is ParameterSource.COMMANDLINE:
         raise click.UsageError(f"--rank is not for {kind}: it hits the whole node")
+    if plan["nodes"] == 2 and kind not in SPREAD:
+        raise click.UsageError(f"--nodes is for {', '.join(SPREAD)}, not for {kind}")
+    if kind == "node-loss" and plan["nodes"] == 1:
+        raise click.UsageError("node-loss takes two nodes: leave --nodes out")
+    if compare and plan["nodes"] == 2:
+        raise click.UsageError("--compare is for one node")
     if compare and kind not in COMPARED:
         raise click.UsageError(f"--compare is for {' and '.join(COMPARED)}")
     with _interruptible() as signals:
@@ -292,6 +304,7 @@ def drill(_: Settings, /, kind: str, where: str | None, compare: str | None, int
 
         forget()  # what is set for the cluster is not for a drill: it neither stores nor pages there
         plan["steps"] = plan["steps"] or BY_NAME[kind].steps
+        plan |= {"nodes": plan["nodes"] or BY_NAME[kind].nodes, "spares": BY_NAME[kind].spares}
         wanted = Plan(kind, where=where or "outside", **plan)  # type: ignore[arg-type]  # click has checked the types
         if compare:
             result, costs = side_by_side(wanted, say=click.echo, pause=signals.pause)

@@ -11,7 +11,7 @@ from alerts.detectors.rank_exit import replaced
 from alerts.detectors.stall_limit import BETWEEN, Limit, limit
 from alerts.detectors.verdict import Verdict, key_of
 from alerts.diagnosis.localise import localise, stopped
-from alerts.snapshot import AttemptLook, RankLook, RunLook, Snapshot
+from alerts.snapshot import FRESH, AttemptLook, RankLook, RunLook, Snapshot
 from pipeline.records import FindingTransition
 
 NAME = "step_stall"
@@ -63,14 +63,22 @@ def _verdict(snapshot: Snapshot, attempt: AttemptLook, now: datetime) -> Verdict
     phases = [r.phase if r.in_step else BETWEEN for r in ranks]
     allowed = limit(snapshot.detect, snapshot.pace.get(attempt.run), phases, stepped=snapshot.stepped(attempt.attempt))
     if still > allowed.seconds and as_seen > allowed.seconds:
-        return _make(attempt, ranks, still, allowed, now)
+        return _make(attempt, ranks, _silent(snapshot, attempt), still, allowed, now)
     if still > snapshot.detect.stall_floor and stopped([r for r in ranks if r.fresh]):
-        return _make(attempt, ranks, still, Limit(snapshot.detect.stall_floor, "a stopped process does not come back by itself"), now)
+        floor = Limit(snapshot.detect.stall_floor, "a stopped process does not come back by itself")
+        return _make(attempt, ranks, set(), still, floor, now)
     return None
 
 
-def _make(attempt: AttemptLook, ranks: list[RankLook], still: float, allowed: Limit, now: datetime) -> Verdict:
-    where = localise(ranks)
+def _silent(snapshot: Snapshot, attempt: AttemptLook) -> set[str]:
+    """Of several nodes those whose launcher and ranks are not heard now, while others' are: it is not we who are deaf."""
+    heard = {one.node for one in snapshot.launchers if one.run == attempt.run and one.age <= FRESH}
+    heard |= {r.node for r in _fresh(snapshot, attempt)}
+    return set(attempt.nodes) - heard
+
+
+def _make(attempt: AttemptLook, ranks: list[RankLook], silent: set[str], still: float, allowed: Limit, now: datetime) -> Verdict:
+    where = localise(ranks, silent)
     deaf = [r.rank for r in ranks if not r.fresh]
     return Verdict(
         key=key_of(NAME, f"attempt:{attempt.attempt}", attempt.run),

@@ -4,12 +4,12 @@ The one that waits in a collective is the victim; the one that never got there i
 cells do not tell, the answer says so: one of k ranks, with confidence 1/k, and none is named.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from alerts.snapshot import GONE, STOPPED, RankLook
-from pipeline.catalog.faults import COLLECTIVE_HANG, RANK_CRASH, RANK_STOPPED, Fault
+from pipeline.catalog.faults import COLLECTIVE_HANG, HOST_DOWN, RANK_CRASH, RANK_STOPPED, Fault
 from pipeline.catalog.layers import Phase
 
 WAITING = frozenset({Phase.COMM_WAIT, Phase.BACKWARD, Phase.WEIGHT_SYNC})  # where a rank waits for its peers
@@ -29,9 +29,11 @@ class Location:
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
 
-def localise(ranks: Sequence[RankLook]) -> Location:
-    """The origin of the stall that `ranks`, all of one attempt, are in."""
+def localise(ranks: Sequence[RankLook], silent: Collection[str] = ()) -> Location:
+    """The origin of the stall that `ranks`, all of one attempt, are in. Of nodes that are `silent` neither agent nor launcher is heard."""
     cells = {"ranks": [_cell(r) for r in sorted(ranks, key=lambda r: r.rank)[:64]]}
+    if lost := [r for r in ranks if r.node in silent]:
+        return _unheard(lost, cells)
     for rule in (_gone, _stopped, _sleeping, _behind, _not_waiting):
         suspects, fault, reason, confidence = rule(ranks)
         if suspects:
@@ -40,6 +42,21 @@ def localise(ranks: Sequence[RankLook]) -> Location:
 
 
 _Found = tuple[Sequence[RankLook], Fault, str, float]
+
+
+def _unheard(lost: Sequence[RankLook], evidence: Mapping[str, Any]) -> Location:
+    """The ranks of nodes that fell silent when the stall began: no rank is the origin, their host is."""
+    nodes = sorted({r.node for r in lost})
+    who = nodes[0] if len(nodes) == 1 else f"{len(nodes)} nodes ({', '.join(nodes[:8])}{', …' if len(nodes) > 8 else ''})"
+    return Location(
+        fault=HOST_DOWN,
+        ranks=tuple(sorted(r.rank for r in lost)),
+        rank=None,
+        node=nodes[0] if len(nodes) == 1 else "",
+        confidence=0.8 / len(nodes),
+        reason=f"neither agent nor launcher of {who} is heard any more, while the others wait",
+        evidence=evidence,
+    )
 
 
 def _gone(ranks: Sequence[RankLook]) -> _Found:

@@ -102,7 +102,7 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
     same = (incident.fault, incident.node, incident.rank) == (verdict.fault.name, verdict.node, verdict.rank)
     if same or incident.new_state == State.RECOVERING or incident.attempt != verdict.attempt:
         return {}
-    outranks = verdict.fault is HOST_DOWN and (incident.fault == TELEMETRY_LOST.name or _died_of_a_peer(incident, verdict))
+    outranks = verdict.fault is HOST_DOWN and (incident.fault == TELEMETRY_LOST.name or _explained(incident, verdict))
     earlier = verdict.detector == rank_exit.NAME and incident.new_state in (State.OPEN, State.MITIGATING) and verdict.rank is not None
     earlier = (
         earlier and BY_NAME[incident.fault].layer == verdict.fault.layer and incident.onset is not None and verdict.onset <= incident.onset
@@ -117,10 +117,9 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
     return changes
 
 
-def _died_of_a_peer(incident: IncidentTransition, verdict: Verdict) -> bool:
-    """Whether a fault on one node of a run is explained by another one's host that went down: its ranks lost a peer."""
-    near = incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
-    return near and verdict.node != incident.node
+def _explained(incident: IncidentTransition, verdict: Verdict) -> bool:
+    """Whether a fault of a run is explained by a host that went down: its ranks are gone, and the others wait for them or died of it."""
+    return incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
 
 
 def _died_of(incident: IncidentTransition, verdict: Verdict) -> bool:

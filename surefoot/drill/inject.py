@@ -25,6 +25,7 @@ STARTING_LOOK_SECONDS = 0.05
 STOP_SECONDS = 15.0
 REACH_SECONDS = 120.0  # in which the training must come to the fault, where the drill's own timeout is not longer
 BARE_RESTARTS = 3
+NAMES = ("node-a", "node-b", "node-c")  # of the nodes of a training over several
 LOSSES = "losses.jsonl"
 FINISH_SECONDS = 90.0  # beyond twice what its steps take
 
@@ -40,11 +41,12 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A training under a launcher: the launcher's process, its run id, the folder of its output."""
+    """A training under a launcher: the launcher's process, its run id, the folder of its output; those of other nodes, too."""
 
     process: subprocess.Popen[bytes]
     run: str
     out: Path
+    others: tuple[subprocess.Popen[bytes], ...] = ()
 
     @property
     def losses(self) -> Path:
@@ -64,27 +66,35 @@ class Subject:
         return self.process.poll() == 0
 
     def stop(self) -> None:
-        """End it and wait until nothing of it is left; the launcher ends its ranks."""
-        if self.ended:
-            return
-        below = descendants(self.process.pid)
-        for one in below:
-            send(one, signal.SIGCONT)  # a stopped rank would not hear that it is to end
-        self.process.terminate()
-        try:
-            self.process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            below += descendants(self.process.pid)
-            self.process.kill()
-            self.process.wait()
-        for one in below:  # but for a launcher killed by force they are gone
-            send(one, signal.SIGKILL)
+        """End it and wait until nothing of it is left; a launcher ends its ranks."""
+        for process in (self.process, *self.others):
+            _stop(process)
 
 
-def command(plan: Plan, out: Path, extra: Sequence[str] = (), torchrun: Sequence[str] = ()) -> list[str]:
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is not None:
+        return
+    below = descendants(process.pid)
+    for one in below:
+        send(one, signal.SIGCONT)  # a stopped rank would not hear that it is to end
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        below += descendants(process.pid)
+        process.kill()
+        process.wait()
+    for one in below:  # but for a launcher killed by force they are gone
+        send(one, signal.SIGKILL)
+
+
+def command(
+    plan: Plan, out: Path, extra: Sequence[str] = (), torchrun: Sequence[str] = (), launch: Sequence[str] = ("--standalone",)
+) -> list[str]:
     """The training command, what a user would type after `surefoot run --`; further options of the trainer, and of torchrun."""
+    ranks = str(plan.ranks // plan.nodes)
     return [
-        *(sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(plan.ranks), *torchrun),
+        *(sys.executable, "-P", "-m", "torch.distributed.run", *launch, "--nproc-per-node", ranks, *torchrun),
         *("-m", "surefoot.drill.trainer", "--steps", str(plan.steps), "--step-time", str(plan.step_time)),
         *("--checkpoint-every", str(plan.checkpoint_every), "--group-timeout", str(plan.group_timeout), "--out", str(out), *extra),
     ]
@@ -96,7 +106,8 @@ def start(plan: Plan, stack: Stack, run: str, extra: Sequence[str] = (), prefix:
     out = stack.folder / run
     launcher = [sys.executable, "-P", "-m", "surefoot", "--config", str(stack.config), "--parent", str(os.getpid())]
     checkpoints = ["--checkpoints", str(out / "checkpoints")]
-    return _spawn([*prefix, *launcher, "run", "--run-id", run, *checkpoints, "--", *command(plan, out, extra)], run, out, {})
+    words = [*prefix, *launcher, "run", "--run-id", run, *checkpoints, "--", *command(plan, out, extra)]
+    return Subject(spawn(words, out, "train", {}), run, out)
 
 
 def start_bare(plan: Plan, stack: Stack, run: str) -> Subject:
@@ -104,14 +115,15 @@ def start_bare(plan: Plan, stack: Stack, run: str) -> Subject:
     out = stack.folder / run
     words = command(plan, out, ["--resume-newest"], ["--max-restarts", str(BARE_RESTARTS)])
     told = {ENV_RUN: run, ENV_ATTEMPT: f"{run}-1", ENV_RING_DIR: str(stack.settings.ring_dir), ENV_NODE: stack.settings.node}
-    return _spawn(words, run, out, told)
+    return Subject(spawn(words, out, "train", told), run, out)
 
 
-def _spawn(words: list[str], run: str, out: Path, told: Mapping[str, str]) -> Subject:
+def spawn(words: Sequence[str], out: Path, name: str, told: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a process of the training, its output in a log of that name, `told` in its environment."""
     (out / "checkpoints").mkdir(parents=True, exist_ok=True)
-    (out / "tmp").mkdir()  # torchrun leaves folders where TMPDIR says
-    with (out / "train.log").open("ab") as log:
-        process = subprocess.Popen(
+    (out / "tmp").mkdir(exist_ok=True)  # torchrun leaves folders where TMPDIR says
+    with (out / f"{name}.log").open("ab") as log:
+        return subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -119,7 +131,6 @@ def _spawn(words: list[str], run: str, out: Path, told: Mapping[str, str]) -> Su
             env={**os.environ, "TMPDIR": str(out / "tmp"), **told},
             start_new_session=True,
         )
-    return Subject(process, run, out)
 
 
 @contextmanager
@@ -167,13 +178,14 @@ def reach(plan: Plan) -> float:
 
 def place_of(fault: Fault, plan: Plan, stack: Stack) -> Located:
     """Where a fault of the plan's rank lies."""
-    return Located(fault.layer, stack.settings.node, plan.rank)
+    node = NAMES[plan.rank * plan.nodes // plan.ranks] if plan.nodes > 1 else stack.settings.node
+    return Located(fault.layer, node, plan.rank)
 
 
 def look(stack: Stack, run: str, rank: int) -> Rank | None:
     """The rank in the newest attempt of `run`; None while it has no ring, or that or its cell is being written."""
     try:
-        rings = sorted(stack.settings.ring_dir.glob(f"{run}-*.{rank}.ring"), key=lambda p: p.stat().st_mtime_ns)
+        rings = sorted(stack.folder.glob(f"rings*/{run}-*.{rank}.ring"), key=lambda p: p.stat().st_mtime_ns)
         head = rings[-1].read_bytes()[:HEADER_SIZE] if rings else b""
         header = parse_header(head)
     except (InputError, FileNotFoundError):

@@ -32,6 +32,8 @@ class Plan:
     checkpoint_every: int = 20
     inject_after: int = 45  # steps completed: the detectors know the run's pace by then, and two checkpoints are complete
     ranks: int = 2
+    nodes: int = 1
+    spares: int = 0
     also_kill: str | None = None
     keep: Path | None = None
     timeout: float = 120.0

@@ -3,6 +3,7 @@
 import os
 import signal
 import uuid
+from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from pipeline.records import IncidentTransition
 from pipeline.store import Store
 from slo.figures import goodput, incident_costs, spent
 from slo.ledger_now import compute_run
+from surefoot.drill import hosts
 from surefoot.drill import inject as subjects
 from surefoot.drill import stack as stacks
 from surefoot.drill.judge import judge
@@ -36,6 +38,8 @@ def drill(plan: Plan, say: Say, pause: Pause) -> Result:
     machine does not allow it.
     """
     BY_NAME[plan.kind].prepare()
+    if plan.nodes > 1:
+        hosts.prepare()
     try:
         with stage("surefoot-drill-", plan.keep) as (folder, pager):
             say(f"starting a stack in {folder}")
@@ -51,6 +55,7 @@ def settings_for(plan: Plan, pager: Pager) -> dict[str, Any]:
     interval = BY_NAME[plan.kind].agent_interval
     return {
         **({"agent": {"interval": interval}} if interval else {}),
+        **({"ingest": {"host": hosts.BRIDGE}} if plan.nodes > 1 else {}),
         "receivers": [{"kind": "log"}, {"kind": "pagerduty", "url": pager.url, "key": ROUTING_KEY}],
         "recovery": {"modes": {"restart_run": str(plan.mode)}},
     }
@@ -61,11 +66,12 @@ def hurt(plan: Plan, stack: stacks.Stack, pager: Pager, say: Say, pause: Pause) 
     kind = BY_NAME[plan.kind]
     run = f"drill-{plan.kind}-{uuid.uuid4().hex[:6]}"
     with kind.ground(stack.folder / run) as ground:
-        say(f"training {plan.ranks} ranks as run {run}{ground.told}")
-        with subjects.running(subjects.start(plan, stack, run, prefix=ground.prefix)) as subject:
+        say(f"training {plan.ranks} ranks{f' on {plan.nodes} nodes' if plan.nodes > 1 else ''} as run {run}{ground.told}")
+        started, nodes = _start(plan, stack, run, ground.prefix)
+        with subjects.running(started) as subject:
             store = Store.connect(stack.settings)
             try:
-                scene = Scene(plan, stack, subject, ground, pause)
+                scene = Scene(plan, stack, subject, ground, pause, nodes)
                 truth = kind.inject(scene)
                 say(f"  +  0.00 s  injected         {truth.what}")
                 if plan.also_kill:
@@ -80,6 +86,12 @@ def hurt(plan: Plan, stack: stacks.Stack, pager: Pager, say: Say, pause: Pause) 
                 return result
             finally:
                 store.close()
+
+
+def _start(plan: Plan, stack: stacks.Stack, run: str, prefix: Sequence[str]) -> tuple[subjects.Subject, Sequence[hosts.Host]]:
+    if plan.nodes > 1:
+        return hosts.start(plan, stack, run)
+    return subjects.start(plan, stack, run, prefix=prefix), ()
 
 
 def _follow(watch: Watch, plan: Plan, subject: subjects.Subject, say: Say, pause: Pause) -> End:

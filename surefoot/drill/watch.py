@@ -111,7 +111,8 @@ def _milestones(transitions: Sequence[IncidentTransition]) -> Iterator[tuple[dat
     """What an incident has come to, in the words of when it did."""
     since: dict[str, datetime] = {}
     for i in transitions:
-        where = f"{i.layer}, node {i.node}, {i.device or f'rank {i.rank}'}"
+        thing = i.device or ("" if i.rank is None else f"rank {i.rank}")
+        where = ", ".join(filter(None, (i.layer, f"node {i.node}", thing)))
         reached = {
             "detected": (i.detected_at, i.title),
             "located": (i.located_at, where),

@@ -10,7 +10,7 @@ import pytest
 import surefoot.drill.kinds
 from pipeline.catalog import faults
 from surefoot.cli import cli
-from surefoot.drill.kinds import COMPARED, LINES, OF_A_NODE
+from surefoot.drill.kinds import COMPARED, LINES, OF_A_NODE, SPREAD
 from surefoot.drill.kinds.kind import Kind
 from surefoot.drill.kinds.registry import BY_NAME, KINDS
 from surefoot.drill.plan import STEPS
@@ -41,13 +41,15 @@ def test_every_kind_can_be_chosen_and_has_its_line_in_the_help_in_the_order_of_t
 
 
 def test_what_is_said_of_some_kinds_is_said_of_kinds() -> None:
-    assert {*COMPARED, *OF_A_NODE} <= BY_NAME.keys()
+    assert {*COMPARED, *OF_A_NODE, *SPREAD} <= BY_NAME.keys()
+    assert {kind.name for kind in KINDS if kind.nodes > 1} <= {*SPREAD}
 
 
 def test_every_kind_names_a_fault_of_the_catalogue_and_what_finds_it_or_what_that_waits_for() -> None:
     expected = {
         "kill": "rank_crash",
         "hang": "rank_stopped",
+        "node-loss": "host_down",
         "disk-full": "filesystem_full",
         "read-only": "filesystem_read_only",
         "oom": "host_oom_kill",

@@ -65,12 +65,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[int, float]:
     return {entry["step"]: entry["loss"] for entry in entries}
 
 
-def assert_right(done: Drill, undisturbed: dict[int, float], layer: str) -> None:
+def assert_right(done: Drill, undisturbed: dict[int, float], layer: str, rank: int | None = 1) -> None:
     result = done.result
     assert result["wrong"] == [], done.output
     assert done.code == 0
     assert result["correct"] == {"detected": True, "located": True, "recovered": True}
-    assert (result["located"]["layer"], result["located"]["rank"]) == (layer, 1)
+    assert (result["located"]["layer"], result["located"]["rank"]) == (layer, rank)
     assert result["action"] == "restart_run"
     assert [p.split()[0] for p in result["pages"]] == ["trigger", "resolve"]
     assert len({p.split()[1] for p in result["pages"]}) == 1
@@ -124,6 +124,28 @@ def test_a_rank_stopped_inside_a_collective_is_told_from_the_one_that_waits_for_
 @pytest.mark.parametrize("words", [("kill",), ("hang", "--where", "outside"), ("hang", "--where", "inside")], ids=" ".join)
 def test_five_of_five_drills_are_right(tmp_path: Path, undisturbed: dict[int, float], words: tuple[str, ...], turn: int) -> None:
     assert_right(drill(tmp_path / "d", *words), undisturbed, "framework")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("turn", range(5))
+@pytest.mark.parametrize(
+    ("words", "layer", "rank"),
+    [
+        (("kill", "--nodes", "2"), "framework", 1),
+        (("hang", "--nodes", "2"), "framework", 1),
+        (("node-loss",), "kernel", None),
+    ],
+    ids=["kill", "hang", "node-loss"],
+)
+def test_five_of_five_drills_over_two_nodes_are_right(
+    tmp_path: Path, undisturbed: dict[int, float], words: tuple[str, ...], layer: str, rank: int | None, turn: int
+) -> None:
+    done = drill(tmp_path / "d", *words)
+    assert_right(done, undisturbed, layer, rank)
+    assert done.result["located"]["node"] == "node-b"
+    assert [n for (n,) in done.stored("SELECT uniqExact(incident) FROM surefoot.incidents")] == [1]
+    assert_nothing_is_left(tmp_path / "d")
 
 
 @pytest.mark.slow

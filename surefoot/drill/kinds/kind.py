@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.catalog.fault import Fault
+from surefoot.drill.hosts import Host
 from surefoot.drill.inject import Subject
 from surefoot.drill.plan import STEPS, Pause, Plan, Truth
 from surefoot.drill.stack import Stack
@@ -29,6 +30,7 @@ class Scene:
     subject: Subject
     ground: Ground
     pause: Pause
+    hosts: Sequence[Host] = ()  # of a training over several nodes
 
 
 @contextmanager
@@ -54,4 +56,6 @@ class Kind:
     prepare: Callable[[], None] = nothing  # before anything is started; raises NotPossible
     ground: Callable[[Path], AbstractContextManager[Ground]] = plain
     steps: int = STEPS  # that the training takes, where nothing else is asked for: it is to outlast the fault
+    nodes: int = 1  # that the training is spread over, where nothing else is asked for
+    spares: int = 0  # further nodes that wait
     agent_interval: float | None = None  # seconds between the agent's readings, where they are what finds it; None: as set
