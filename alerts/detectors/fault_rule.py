@@ -13,10 +13,12 @@ from alerts.detectors.verdict import Verdict, key_of
 from alerts.snapshot import RunLook, Snapshot
 from alerts.watched import STALE, Observation, Standing
 from pipeline.catalog.faults import BY_NAME as FAULTS
+from pipeline.catalog.faults import HOST_OOM_KILL
 from pipeline.catalog.rules import RANK, Missing, Rule, Scope, rules_of
 from pipeline.records import FindingTransition
 
 NAME = "fault_rule"
+DYING = 1.0  # seconds: a killed rank gives back its memory before its end is seen; it is the run's incident then, and the kill joins it
 
 
 def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
@@ -24,7 +26,8 @@ def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
     there = runs_by_node(snapshot)
     found: dict[str, Verdict] = {}
     for standing in snapshot.watched.raised:
-        if standing.bad.last is None or (now - standing.bad.last).total_seconds() <= STALE:
+        age = 0.0 if standing.bad.last is None else (now - standing.bad.last).total_seconds()
+        if age <= STALE and not (age < DYING and _rank_may_die(standing, there.get(standing.place.node, {}).values(), snapshot)):
             for run in _runs_hit(standing, snapshot, there):
                 verdict = _verdict(standing, run, there)
                 found.setdefault(verdict.key, verdict)
@@ -77,6 +80,11 @@ def _runs_hit(standing: Standing, snapshot: Snapshot, there: Mapping[str, Mappin
         return ("",) if node in there else ()
     points = snapshot.watched.mounts.get(node, frozenset())
     return [name for name, run in there.get(node, {}).items() if _mount_of(run.checkpoints, points) == standing.place.value]
+
+
+def _rank_may_die(standing: Standing, runs: Iterable[RunLook], snapshot: Snapshot) -> bool:
+    """Whether what the kernel killed may have been a rank there whose end nobody has told of yet."""
+    return standing.rule.fault is HOST_OOM_KILL and any(run.current and not snapshot.exits_of(run.current.attempt) for run in runs)
 
 
 def _mount_of(path: str, points: Iterable[str]) -> str | None:
