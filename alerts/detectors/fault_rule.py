@@ -26,8 +26,9 @@ def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
     there = runs_by_node(snapshot)
     found: dict[str, Verdict] = {}
     for standing in snapshot.watched.raised:
-        age = 0.0 if standing.bad.last is None else (now - standing.bad.last).total_seconds()
-        if age <= STALE and not (age < DYING and _rank_may_die(standing, there.get(standing.place.node, {}).values(), snapshot)):
+        if _rank_may_die(standing, there.get(standing.place.node, {}).values(), snapshot, now):
+            continue
+        if standing.bad.last is None or (now - standing.bad.last).total_seconds() <= STALE:
             for run in _runs_hit(standing, snapshot, there):
                 verdict = _verdict(standing, run, there)
                 found.setdefault(verdict.key, verdict)
@@ -82,9 +83,11 @@ def _runs_hit(standing: Standing, snapshot: Snapshot, there: Mapping[str, Mappin
     return [name for name, run in there.get(node, {}).items() if _mount_of(run.checkpoints, points) == standing.place.value]
 
 
-def _rank_may_die(standing: Standing, runs: Iterable[RunLook], snapshot: Snapshot) -> bool:
-    """Whether what the kernel killed may have been a rank there whose end nobody has told of yet."""
-    return standing.rule.fault is HOST_OOM_KILL and any(run.current and not snapshot.exits_of(run.current.attempt) for run in runs)
+def _rank_may_die(standing: Standing, runs: Iterable[RunLook], snapshot: Snapshot, now: datetime) -> bool:
+    """Whether what the kernel has just killed may have been a rank there whose end nobody has told of yet."""
+    if standing.rule.fault is not HOST_OOM_KILL or standing.onset is None or (now - standing.onset).total_seconds() >= DYING:
+        return False
+    return any(run.current and not snapshot.exits_of(run.current.attempt) for run in runs)
 
 
 def _mount_of(path: str, points: Iterable[str]) -> str | None:
