@@ -13,10 +13,12 @@ from alerts.detectors.verdict import Verdict, key_of
 from alerts.snapshot import RunLook, Snapshot
 from alerts.watched import STALE, Observation, Standing
 from pipeline.catalog.faults import BY_NAME as FAULTS
+from pipeline.catalog.faults import HOST_OOM_KILL
 from pipeline.catalog.rules import RANK, Missing, Rule, Scope, rules_of
 from pipeline.records import FindingTransition
 
 NAME = "fault_rule"
+DYING = 1.0  # seconds: a killed rank gives back its memory before its end is seen; it is the run's incident then, and the kill joins it
 
 
 def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
@@ -24,6 +26,8 @@ def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
     there = runs_by_node(snapshot)
     found: dict[str, Verdict] = {}
     for standing in snapshot.watched.raised:
+        if _rank_may_die(standing, there.get(standing.place.node, {}).values(), snapshot, now):
+            continue
         if standing.bad.last is None or (now - standing.bad.last).total_seconds() <= STALE:
             for run in _runs_hit(standing, snapshot, there):
                 verdict = _verdict(standing, run, there)
@@ -77,6 +81,13 @@ def _runs_hit(standing: Standing, snapshot: Snapshot, there: Mapping[str, Mappin
         return ("",) if node in there else ()
     points = snapshot.watched.mounts.get(node, frozenset())
     return [name for name, run in there.get(node, {}).items() if _mount_of(run.checkpoints, points) == standing.place.value]
+
+
+def _rank_may_die(standing: Standing, runs: Iterable[RunLook], snapshot: Snapshot, now: datetime) -> bool:
+    """Whether what the kernel has just killed may have been a rank there whose end nobody has told of yet."""
+    if standing.rule.fault is not HOST_OOM_KILL or standing.onset is None or (now - standing.onset).total_seconds() >= DYING:
+        return False
+    return any(run.current and not snapshot.exits_of(run.current.attempt) for run in runs)
 
 
 def _mount_of(path: str, points: Iterable[str]) -> str | None:

@@ -97,6 +97,7 @@ def _start(plan: Plan, stack: stacks.Stack, run: str, prefix: Sequence[str]) -> 
 def _follow(watch: Watch, plan: Plan, subject: subjects.Subject, say: Say, pause: Pause) -> End:
     """Watch until it is over, or, what cannot be found yet, until it could have been taken for something else."""
     if watch.truth.fault.waits_for:
+        say(f"             nothing finds {watch.truth.fault.name} yet: watching whether it is taken for something else")
         watch.until_found(lambda: subject.ended, min(UNSEEN_SECONDS, plan.timeout))
         watch.take_away()
         return _end(True, plan, subject, say, pause)

@@ -119,7 +119,7 @@ def _milestones(transitions: Sequence[IncidentTransition]) -> Iterator[tuple[dat
             "acted": (i.acted_at, i.reason),
             "restarted": (i.recovered_at, "first step completed by the new attempt"),
             "caught up": (i.caught_up_at, "back at the step before the fault"),
-            "resolved": (i.resolved_at, ""),
+            "resolved": (i.resolved_at, "" if i.recovered_at else i.reason),
         }
         for milestone, (at, text) in reached.items():
             if at and milestone not in since:

@@ -234,8 +234,29 @@ def test_an_oom_kill_event_is_found_at_once_and_joins_the_incident_of_the_run_on
     assert findings(world)[-1].run == ""
 
 
-def put_oom(world: Any, name: str) -> None:
+@pytest.mark.parametrize("code", ["cgroup", "node"])
+@pytest.mark.parametrize("dies", [True, False])
+def test_an_oom_kill_told_before_the_end_of_the_rank_that_it_killed_waits_for_that_a_second(
+    world: Any, node: Node, dies: bool, code: str
+) -> None:
+    running(world)
+    node.send()
+    world.tick()
+    put_oom(world, "node-a", code)
+    world.tick()
+    world.wait(0.6)
+    world.tick()
+    assert findings(world) == []
+    if dies:
+        world.exits(1, "-9", signal="SIGKILL")
+    world.wait(0.6)
+    world.tick()
+    expected = [("rank_crash", "r"), ("host_oom_kill", "r")] if dies else [("host_oom_kill", "")]
+    assert [(f.fault, f.run) for f in findings(world)] == expected
+    assert len({f.incident for f in findings(world)}) == 1
 
+
+def put_oom(world: Any, name: str, code: str = "cgroup") -> None:
     row = {
         "id": f"oom:{name}",
         "at": world.now,
@@ -243,7 +264,7 @@ def put_oom(world: Any, name: str) -> None:
         "layer": "kernel",
         "severity": "critical",
         "node": name,
-        "code": "cgroup",
+        "code": code,
     }
     world.put(Event(**row, count=2))
 
