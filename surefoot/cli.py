@@ -281,18 +281,7 @@ def drill(_: Settings, /, kind: str, where: str | None, compare: str | None, int
     \b
     Example:  surefoot drill hang --where inside --json
     """
-    if where and kind != "hang":
-        raise click.UsageError(f"--where is for hang only, not for {kind}")
-    if kind in OF_A_NODE and click.get_current_context().get_parameter_source("rank") is ParameterSource.COMMANDLINE:
-        raise click.UsageError(f"--rank is not for {kind}: it hits the whole node")
-    if plan["nodes"] == 2 and kind not in SPREAD:
-        raise click.UsageError(f"--nodes is for {', '.join(SPREAD)}, not for {kind}")
-    if kind == "node-loss" and plan["nodes"] == 1:
-        raise click.UsageError("node-loss takes two nodes: leave --nodes out")
-    if compare and plan["nodes"] == 2:
-        raise click.UsageError("--compare is for one node")
-    if compare and kind not in COMPARED:
-        raise click.UsageError(f"--compare is for {' and '.join(COMPARED)}")
+    _check_fits(kind, where, compare, plan["nodes"])
     with _interruptible() as signals:
         from surefoot.drill.compare import compare as side_by_side
         from surefoot.drill.compare import write_into
@@ -318,6 +307,22 @@ def drill(_: Settings, /, kind: str, where: str | None, compare: str | None, int
     if as_json:
         click.echo(as_json_line(result, costs))
     sys.exit(result.exit_code)
+
+
+def _check_fits(kind: str, where: str | None, compare: str | None, nodes: object) -> None:
+    """Raises UsageError for an option that the kind does not take."""
+    if where and kind != "hang":
+        raise click.UsageError(f"--where is for hang only, not for {kind}")
+    if kind in OF_A_NODE and click.get_current_context().get_parameter_source("rank") is ParameterSource.COMMANDLINE:
+        raise click.UsageError(f"--rank is not for {kind}: it hits the whole node")
+    if nodes == 2 and kind not in SPREAD:
+        raise click.UsageError(f"--nodes is for {', '.join(SPREAD)}, not for {kind}")
+    if kind == "node-loss" and nodes == 1:
+        raise click.UsageError("node-loss takes two nodes: leave --nodes out")
+    if compare and nodes == 2:
+        raise click.UsageError("--compare is for one node")
+    if compare and kind not in COMPARED:
+        raise click.UsageError(f"--compare is for {' and '.join(COMPARED)}")
 
 
 drill.help = cleandoc(drill.help or "").replace("{kinds}", told())
