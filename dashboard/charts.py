@@ -171,7 +171,7 @@ def over_time(lines: Lines, axis: Axis, since: datetime, until: datetime, width:
     told = {(name, at.astimezone(UTC)): value for name, line in lines.items() for at, value in line}
     rows = [{"at": at, "value": told.get((name, at)), "what": name} for name in lines for at in slots]
     schema = pa.schema([("at", pa.timestamp("us", "UTC")), ("value", pa.float64()), ("what", pa.string())])
-    hour = alt.Scale(type="utc", domain=[to_micros(since) // 1000, to_micros(until) // 1000])
+    hour = alt.Scale(type="utc", domain=[since.isoformat(), until.isoformat()])  # of numbers Vega-Lite makes no domain for lines
     high = alt.Scale(zero=True) if axis.high is None else alt.Scale(domain=[0, axis.high])
     return (
         alt.Chart(pa.Table.from_pylist(rows, schema=schema))

@@ -7,7 +7,7 @@ from dashboard import palette, parts, words
 from dashboard.markup import Html, join, link, span
 from dashboard.read import REFRESH, Sheet, settings
 from pipeline.hold_records import HoldTransition
-from pipeline.nodes import Facts, HeldBack, Node, fleet, silent
+from pipeline.nodes import Facts, HeldBack, Node, NodeState, fleet, silent
 from pipeline.queries.collectors_failing import collectors_failing
 from pipeline.queries.findings_open import findings_open
 from pipeline.queries.incidents_unsettled import incidents_unsettled
@@ -19,7 +19,6 @@ from pipeline.queries.nodes_known import nodes_known
 from pipeline.queries.nodes_now import NodeNow, nodes_now
 from pipeline.queries.run_states import run_states
 from pipeline.queries.silences_since import silences_since
-from pipeline.sizes import size
 from pipeline.vitals import AGENT, patience
 
 START: Final = "SUREFOOT_INGEST__URL=http://INGEST-HOST:4318 SUREFOOT_INGEST__TOKEN_FILE=TOKEN-FILE surefoot agent"
@@ -80,20 +79,12 @@ def heard(node: Node, sheet: Sheet) -> str:
     at = node.signs.heard_at
     if at is None:
         return "over a day ago, or never"
-    by = " by its launcher" if at != node.signs.agent_at else ""
-    return words.ago(at, sheet.now) + by
+    return words.ago(at, sheet.now) + (" by its launcher" if node.state is NodeState.LOST and at != node.signs.agent_at else "")
 
 
 def runs(node: Node) -> list[Html]:
     """The runs on a node, each with its ranks there."""
     return [join(link("run", r.run, run=r.run), span("sf-quiet sf-small", f" {words.plural(r.ranks, 'rank')}")) for r in node.runs]
-
-
-def memory(now: NodeNow | None) -> str:
-    """`212 GB of 1.01 TB`."""
-    if now is None or now.memory_available is None:
-        return words.NO_DATA
-    return size(now.memory_available) + (f" of {size(now.memory_total)}" if now.memory_total else "")
 
 
 def pressure(now: NodeNow | None) -> tuple[str, float] | None:

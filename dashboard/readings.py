@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 from dashboard import words
-from dashboard.markup import Html, join, span
+from dashboard.markup import Html, span
 from pipeline.catalog.metrics import BY_NAME, Family, Kind, Metric
-from pipeline.queries.node_readings import DeviceNow, LastValue
+from pipeline.queries.node_readings import DeviceNow
 from pipeline.sizes import size
 
 _SINCE_1970 = "since 1970"  # how the help of a metric says that it is a time
@@ -30,7 +30,7 @@ def amount(metric: Metric, value: float) -> str:
     if metric.unit == "By":
         return size(value)
     if metric.unit == "s":
-        return words.duration(value)
+        return f"{value * 1000:.1f} ms" if 0 < value < 0.001 else words.duration(value) if value else "0 s"
     if (metric.low, metric.high) == (0, 1) and value in (0, 1) and metric.type.value.startswith("UInt"):
         return "yes" if value else "no"
     unit = {"1": "", "Cel": " °C", "W": " W", "Hz": " Hz"}.get(metric.unit, f" {metric.unit}")
@@ -47,19 +47,12 @@ def rate(metric: Metric, a_second: float) -> str:
 
 
 def cell(metric: Metric, device: DeviceNow, now: datetime) -> Html | str:
-    """A reading in a table: a counter by how fast it grows, with its sum; an older value than its device's last reading with its age."""
+    """A reading in a table: a counter that grows by how fast; an older value than its device's last reading with its age."""
     last = device.values.get(metric.name)
     if last is None:
         return span("sf-quiet", "-", title=f"{help_of(metric)}: not read")
     late = span("sf-stale", f" read {words.ago(last.at, now)}") if device.at - last.at > _LATE else None
-    return span("", said(metric, last), late, title=help_of(metric))
-
-
-def said(metric: Metric, last: LastValue) -> Html:
-    """A last value alone."""
     told = amount(metric, last.value)
-    if metric.kind is not Kind.COUNTER:
-        return join(told)
-    if last.a_second is None or not last.a_second:
-        return join(told)
-    return join(rate(metric, last.a_second), span("sf-quiet sf-small", f" {told} in all"))
+    if metric.kind is Kind.COUNTER and last.a_second:
+        return span("", rate(metric, last.a_second), late, title=f"{help_of(metric)}: {told} in all")
+    return span("", told, late, title=help_of(metric))

@@ -100,8 +100,8 @@ def _agents_silence(signs: Signs, now: datetime) -> str:
 
 
 def _titles(incidents: Sequence[IncidentTransition]) -> str:
-    more = f"; {len(incidents) - 1} more" if len(incidents) > 1 else ""
-    return f"{incidents[0].title}{more}"
+    more = len(incidents) - 1
+    return incidents[0].title + (f"; {more} more {'incident' if more == 1 else 'incidents'}" if more else "")
 
 
 def _within(at: datetime | None, seconds: float, now: datetime) -> bool:

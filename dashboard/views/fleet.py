@@ -10,12 +10,14 @@ from dashboard import nodes, palette, parts, words
 from dashboard.markup import Child, Html, div, el, join, link, show, span
 from dashboard.read import REFRESH, Sheet
 from pipeline.nodes import Node, NodeState, counts
+from pipeline.sizes import size
 
 _ALL: Final = "all"
 _STATES: Final = [_ALL, *(str(state) for state in NodeState)]
 _LISTED: Final = 100  # rows of the table; the map shows all
 _MAP_FROM: Final = 13  # nodes, from which a map tells more than the table alone
 _NAMED_UP_TO: Final = 120  # nodes, up to which their names fit into the map
+_FINE_FROM: Final = 600  # nodes, from which the squares are small: what is wrong shall stand on the same screen
 _TITLES: Final = 2  # incidents of a node that are named
 
 _MEANING: Final[Mapping[NodeState, str]] = {
@@ -32,10 +34,12 @@ def page() -> None:
     """Draw the page; what it shows draws itself again every two seconds."""
     parts.tab("Fleet")
     _summary()
-    with st.container(horizontal=True, vertical_alignment="bottom", key="fleet_filter"):
-        state = st.segmented_control("Show", _STATES, default=_ALL, key="state", bind="query-params") or _ALL
-        search = st.text_input("Find a node", key="search", placeholder="part of its name", bind="query-params", width=260)
-    _nodes(state, search.strip().lower())
+    with st.container(horizontal=True, vertical_alignment="center", key="fleet_filter"):
+        chosen = st.segmented_control("State", _STATES, default=_ALL, key="state", bind="query-params", label_visibility="collapsed")
+        search = st.text_input(
+            "Name", key="search", placeholder="find a node by its name", bind="query-params", width=260, label_visibility="collapsed"
+        )
+    _nodes(chosen or _ALL, search.strip().lower())
 
 
 @st.fragment(run_every=REFRESH)
@@ -59,7 +63,8 @@ def _status(found: Sequence[Node], sheet: Sheet) -> Html:
     else:
         mark = palette.NODES[worst.state]
         line = f"{same:,} of {words.plural(len(found), 'node')} {_VERBS[worst.state]}"
-        sub = f"{worst.name}: {worst.reason}."
+        others = sum(1 for n in here if n.state not in (worst.state, NodeState.OK))
+        sub = f"{worst.name}: {worst.reason}." + (f" {words.plural(others, 'other node')} not ok." if others else "")
     head = link("node", line, "sf-status-line", node=worst.name) if worst.state is not NodeState.OK else div("sf-status-line", line)
     return div("sf-status", div("sf-sign", mark.sign), div("", head, div("sf-status-sub", sub)), style=parts.tone(mark.colour))
 
@@ -127,50 +132,53 @@ def _map(found: Sequence[Node]) -> Html:
     for n in found:
         by_state.setdefault(n.state, []).append(n)
     named = len(found) <= _NAMED_UP_TO
-    return div("sf-map", *(_group(state, some, named=named) for state, some in by_state.items()))
+    cells = "sf-named" if named else "sf-squares sf-fine" if len(found) > _FINE_FROM else "sf-squares"
+    return div("sf-map", *(_group(state, some, cells, named=named) for state, some in by_state.items()))
 
 
-def _group(state: NodeState, some: Sequence[Node], *, named: bool) -> Html:
+def _group(state: NodeState, some: Sequence[Node], cells: str, *, named: bool) -> Html:
     mark = palette.NODES[state]
-    cells = [link("node", n.name if named else None, node=n.name) if named else _square(n, mark.sign) for n in some]
+    calm = " sf-calm" if state in (NodeState.OK, NodeState.GONE) else ""
     return div(
         "sf-group",
         div("sf-group-head", el("b", f"{mark.sign} {state}"), span("sf-quiet", f" {len(some):,}")),
-        div("sf-named" if named else "sf-squares", *cells),
+        div(f"{cells}{calm}", *(link("node", n.name, node=n.name) if named else _square(n) for n in some)),
         style=parts.tone(mark.colour),
     )
 
 
-def _square(n: Node, sign: str) -> Html:
+def _square(n: Node) -> Html:
     trouble = n.incidents[0].title if n.incidents else str(n.state)
-    return el("a", sign, href=f"node?{urlencode({'node': n.name})}", title=f"{n.name}: {trouble}")
+    return el("a", href=f"node?{urlencode({'node': n.name})}", title=f"{n.name}: {trouble}")
 
 
 def _table(some: Sequence[Node], sheet: Sheet) -> Html:
     gpus = any(n.gpus for n in some)
     heads = ["node", "state", "what is wrong", "runs", "CPU busy", "memory available", "pressure", "fullest file system"]
-    right = {4}
-    if gpus:
-        heads.append("GPUs")
-        right.add(8)
+    heads += ["GPUs"] if gpus else []
     rows = [[*_row(n, sheet), *([f"{n.gpus}" if n.gpus else "-"] if gpus else [])] for n in some]
-    return parts.table(heads, rows, right=right, tight=(1,), wide=(4, 5, 6, 7, 8))
+    return parts.table(heads, rows, right=(4, 5, 6, 7, 8), tight=(0, 1, 3), wide=(4, 5, 6, 7, 8))
 
 
 def _row(n: Node, sheet: Sheet) -> tuple[Child, ...]:
     now = n.readings
     waited = nodes.pressure(now)
-    busy = words.percent(now.cpu_busy) if now and now.cpu_busy is not None else "-"
+    available, total = (now.memory_available, now.memory_total) if now else (None, None)
     return (
-        join(parts.node(n.name), div("sf-quiet sf-small", f"heard {nodes.heard(n, sheet)}")),
+        _two(parts.node(n.name), f"heard {nodes.heard(n, sheet)}"),
         join(nodes.state(n), *(div("sf-small", chip) for chip in nodes.held(n, sheet))),
         _wrong(n),
-        join(*(div("", run) for run in nodes.runs(n))) if n.runs else span("sf-quiet", "none"),
-        busy,
-        nodes.memory(now) if now and now.memory_available is not None else "-",
-        f"{waited[0]} {words.percent(waited[1])}" if waited else "-",
-        join(words.percent(n.fullest.used), span("sf-quiet", f" {n.fullest.mount_point}")) if n.fullest else "-",
+        join(*(_two(link("run", r.run, run=r.run), words.plural(r.ranks, "rank")) for r in n.runs)) if n.runs else span("sf-quiet", "none"),
+        words.percent(now.cpu_busy) if now and now.cpu_busy is not None else "-",
+        _two(size(available), f"of {size(total)}" if total else "") if available is not None else "-",
+        _two(words.percent(waited[1]), f"for {waited[0]}") if waited else "-",
+        _two(words.percent(n.fullest.used), n.fullest.mount_point) if n.fullest else "-",
     )
+
+
+def _two(line: Child, small: str) -> Html:
+    """A line, and a quiet one below."""
+    return join(line, div("sf-quiet sf-small", small))
 
 
 def _wrong(n: Node) -> Html:

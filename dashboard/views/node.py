@@ -97,7 +97,7 @@ def _places(node: Node) -> list[Html]:
 
 
 def _figures(node: Node, sheet: Sheet) -> Html:
-    now, shares = node.readings, f"of the last {words.span(nodes.window())}"
+    now, shares = node.readings, f"over the last {words.span(nodes.window())}"
     absent = "no fresh reading" if now is None else "its kernel does not tell"
     waited = nodes.pressure(now)
     full = node.fullest
@@ -107,7 +107,7 @@ def _figures(node: Node, sheet: Sheet) -> Html:
             Figure(
                 "CPU busy",
                 words.percent(now.cpu_busy if now else None),
-                f"{words.plural(now.cpus, 'CPU')}, {shares}" if now and now.cpus and now.cpu_busy is not None else absent,
+                f"of {words.plural(now.cpus, 'CPU')}, {shares}" if now and now.cpus and now.cpu_busy is not None else absent,
             ),
             Figure(
                 "Memory available",
@@ -215,7 +215,7 @@ def _over_time(name: str, minutes: int) -> None:
             {m: [(s.at, s.used) for s in mounts if s.mount_point == m] for m in sorted({s.mount_point for s in mounts})},
             charts.SHARE,
         ),
-        ("Disks", {"read": [(d.at, d.read) for d in disks], "written": [(d.at, d.written) for d in disks]}, charts.BYTES),
+        ("Disks: bytes a second", {"read": [(d.at, d.read) for d in disks], "written": [(d.at, d.written) for d in disks]}, charts.BYTES),
     )
     shown = [(title, lines, kind) for title, lines, kind in drawn if any(v is not None for line in lines.values() for _, v in line)]
     with st.container(key="node_charts"):

@@ -60,7 +60,9 @@ def _readings(sheet: Sheet, node: Node, devices: Sequence[DeviceNow]) -> None:
     for family in FAMILIES:
         mine = [d for d in devices if d.family == family.name]
         if mine and family is not COLLECTORS:
-            show(div("sf-family", family.help, span("sf-quiet", f" {words.plural(len(mine), 'device')}") if len(mine) > 1 else None))
+            show(
+                div("sf-family", family.help.removeprefix("A ").capitalize(), span("sf-quiet", f" {len(mine)}") if len(mine) > 1 else None)
+            )
             show(_one(mine[0], family, sheet.now) if family.identity == ("node",) else _many(mine, family, newest, sheet.now))
 
 
@@ -147,7 +149,7 @@ def _events(sheet: Sheet, events: Sequence[Event]) -> None:
     if not events:
         show(div("sf-box sf-quiet", f"Nothing was told of this node in the last {_DAYS} days."))
         return
-    show(parts.table(("when", "what", "severity", "about", "told"), [_event(e, sheet) for e in events], tight=(0, 1, 2)))
+    show(parts.table(("when", "what", "severity", "run and rank", "details"), [_event(e, sheet) for e in events], tight=(0, 1, 2)))
     if len(events) == _EVENTS:
         show(div("sf-foot", f"The newest {_EVENTS}."))
 

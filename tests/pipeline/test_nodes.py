@@ -61,7 +61,7 @@ def test_a_node_that_nobody_heard_for_a_day_is_gone_unless_something_is_open_abo
 def test_the_worst_thing_known_decides() -> None:
     grave, error, warning = incident(), incident("e", "error"), incident("w", "warning")
     lost = incident("t", "warning", fault="telemetry_lost")
-    assert judged(None, None, grave, warning) == ("failed", "i burns; 1 more")
+    assert judged(None, None, grave, warning) == ("failed", "i burns; 1 more incident")
     assert judged(3, 3, error)[0] == "failed"
     assert judged(3, 3, warning) == ("degraded", "w burns")
     assert judged(50, None, warning) == ("unknown", "w burns; silent for 50 s: neither its agent nor a launcher is heard")

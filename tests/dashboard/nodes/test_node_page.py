@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from dashboard import charts
 from pipeline.catalog.metrics import CGROUP
 from pipeline.errors import StoreUnavailable
 from pipeline.hold_records import MaintenanceTransition
@@ -26,8 +28,8 @@ def test_a_node_that_is_well_shows_its_readings_with_units_and_ages(console: Con
     page = console("node", node="GPU-01")  # names are case-folded
     said = says(page)
     assert "✓ No incident is open and its agent is heard. OK · heard" in said
-    assert "CPU busy 50.0 % 8 CPUs, of the last 2 min" in said and "Memory available 48 GB of 64 GB" in said
-    assert "Pressure 20.0 % tasks waited for I/O, of the last 2 min" in said and "Fullest file system 90.0 % /data" in said
+    assert "CPU busy 50.0 % of 8 CPUs, over the last 2 min" in said and "Memory available 48 GB of 64 GB" in said
+    assert "Pressure 20.0 % tasks waited for I/O, over the last 2 min" in said and "Fullest file system 90.0 % /data" in said
     assert "No incident was ever opened about this node." in said and "No run in progress has a launcher here." in said
     assert re.search(r"Memory that could be given out without swapping 48 GB - \d s ago", said)
     assert re.search(r"CPU time spent on anything but idle and iowait, all CPUs together 46 d \d+ h 4\.00 s a second", said)
@@ -105,6 +107,15 @@ def test_a_node_that_only_its_launcher_tells_of_has_no_readings(console: Console
     assert "~ No agent is heard; its launcher still speaks, so the run may be well. Telemetry lost" in said
     assert "No reading to show. Its agent was not heard in the last 24 hours." in said
     assert "What their ranks do is not known" in said
+
+
+def test_a_line_over_time_breaks_where_nothing_was_read_and_its_axis_is_given_as_text() -> None:
+    """Of numbers Vega-Lite makes no domain for lines of time: the whole chart would collapse to its left edge."""
+    at = datetime(2026, 11, 30, 14, 0, tzinfo=UTC)
+    line = [(at, 0.5), (at + timedelta(seconds=60), 0.25)]
+    chart = charts.over_time({"busy": line}, charts.SHARE, at, at + timedelta(seconds=90), 30)
+    assert [row["value"] for row in chart.data.to_pylist()] == [0.5, None, 0.25, None]
+    assert chart.to_dict()["encoding"]["x"]["scale"]["domain"] == ["2026-11-30T14:00:00+00:00", "2026-11-30T14:01:30+00:00"]
 
 
 @pytest.mark.parametrize(
