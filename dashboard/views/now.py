@@ -79,7 +79,7 @@ def _status(verdict: Verdict, still: Sequence[IncidentTransition], going: Sequen
     return div("sf-status", div("sf-sign", mark.sign), div("", head, div("sf-status-sub", sub)), style=parts.tone(mark.colour))
 
 
-def _sentence(verdict: Verdict, still: Sequence[IncidentTransition], going: Sequence[RunState], sheet: Sheet) -> tuple[str, str]:
+def _sentence(verdict: Verdict, still: Sequence[IncidentTransition], going: Sequence[RunState], sheet: Sheet) -> tuple[str, str | Html]:
     training = f"{words.plural(len(going), 'run')} in progress"
     if verdict.health is Health.OK:
         return "Everything is fine.", f"No incident is open, every part was heard; {training}."
@@ -91,7 +91,10 @@ def _sentence(verdict: Verdict, still: Sequence[IncidentTransition], going: Sequ
     owner = f"acknowledged by {worst.acknowledged_by}" if worst.acknowledged_by else "nobody has acknowledged it"
     return (
         f"{grade}: {worst.title}",
-        f"{words.where(worst.node, worst.rank, worst.device)}, {worst.new_state} since {words.when(worst.at, sheet.now)}, {owner}{more}.",
+        join(
+            parts.where(worst.node, worst.rank, worst.device),
+            f", {worst.new_state} since {words.when(worst.at, sheet.now)}, {owner}{more}.",
+        ),
     )
 
 

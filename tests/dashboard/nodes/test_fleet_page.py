@@ -146,7 +146,9 @@ def test_an_incident_page_leads_to_its_node(console: Console, markup_of: Says, m
     assert markup_of(console("incident", incident="x")).count('<a href="node?node=gpu-01">gpu-01</a>') == 2
 
 
-def test_now_leads_to_silent_nodes_and_to_the_fleet(console: Console, markup_of: Says, seed: Any) -> None:
+def test_now_leads_to_silent_nodes_to_the_worst_incidents_node_and_to_the_fleet(console: Console, markup_of: Says, seed: Any) -> None:
     seed.signs(silent=("gpu-11",))
+    seed.waiting("r", ago=42)
     markup = markup_of(console("now"))
+    assert '>rank 5 on <a href="node?node=gpu-08">gpu-08</a>, open since' in markup
     assert '<a href="node?node=gpu-11">gpu-11</a>' in markup and '<a href="fleet">2 agents</a>' in markup
