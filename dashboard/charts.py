@@ -1,8 +1,9 @@
 """The charts, as Altair specifications from rows that are already few enough to draw. Colours are the palette's."""
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 import altair as alt
 import pyarrow as pa
@@ -139,6 +140,55 @@ def phases(points: Sequence[PhasePoint]) -> Drawn:
             tooltip=[alt.Tooltip("step:Q"), alt.Tooltip("phase:N"), alt.Tooltip("seconds:Q", format=".3f")],
         )
         .properties(height=HEIGHT, padding=_PADDING)
+    )
+
+
+Lines = Mapping[str, Sequence[tuple[datetime, float | None]]]
+"""Of each line its points, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """How values are written, and between which they lie at most (None: no bound)."""
+
+    format: str
+    high: float | None
+
+
+SHARE: Final = Axis(".0%", 1.0)
+BYTES: Final = Axis(".2s", None)
+_SMALL: Final = 150
+
+
+def line_colours(lines: Lines) -> dict[str, str]:
+    """The colour of each line."""
+    return {name: palette.RANKS[i % len(palette.RANKS)] for i, name in enumerate(lines)}
+
+
+def over_time(lines: Lines, axis: Axis, since: datetime, until: datetime, width: int) -> Drawn:
+    """Lines over the time from `since` to `until`, in slots of `width` seconds; a slot without a value breaks its line."""
+    slots = [since.astimezone(UTC) + timedelta(seconds=s) for s in range(0, int((until - since).total_seconds()) + 1, width)]
+    told = {(name, at.astimezone(UTC)): value for name, line in lines.items() for at, value in line}
+    rows = [{"at": at, "value": told.get((name, at)), "what": name} for name in lines for at in slots]
+    schema = pa.schema([("at", pa.timestamp("us", "UTC")), ("value", pa.float64()), ("what", pa.string())])
+    hour = alt.Scale(type="utc", domain=[since.isoformat(), until.isoformat()])  # of numbers Vega-Lite makes no domain for lines
+    high = alt.Scale(zero=True) if axis.high is None else alt.Scale(domain=[0, axis.high])
+    return (
+        alt.Chart(pa.Table.from_pylist(rows, schema=schema))
+        .mark_line(strokeWidth=1.6, interpolate="linear", clip=True, point=sum(v is not None for v in told.values()) < 12)
+        .encode(
+            x=alt.X(
+                "at:T", title=None, scale=hour, axis=alt.Axis(format="%H:%M", grid=False, tickCount=6, labelFlush=False, labelBound=_EDGE)
+            ),
+            y=alt.Y("value:Q", title=None, scale=high, axis=alt.Axis(format=axis.format, tickCount=4)),
+            color=_colours("what", line_colours(lines)),
+            tooltip=[
+                alt.Tooltip("at:T", title="from", format="%H:%M:%S UTC", timeUnit="utcyearmonthdatehoursminutesseconds"),
+                alt.Tooltip("what:N", title="what"),
+                alt.Tooltip("value:Q", title="value", format=axis.format),
+            ],
+        )
+        .properties(height=_SMALL, padding=_PADDING)
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pipeline.catalog.layers import Category, Phase, Severity
+from pipeline.nodes import NodeState
 from pipeline.vitals import Health
 
 
@@ -26,6 +27,15 @@ HEALTHS: dict[str, Mark] = {
     Health.DEGRADED: Mark("#b98900", "▲"),
     Health.FAILED: Mark("#c2362b", "◆"),
     Health.UNKNOWN: Mark("#7a8592", "?"),
+}
+
+NODES: dict[str, Mark] = {
+    NodeState.FAILED: HEALTHS[Health.FAILED],
+    NodeState.UNKNOWN: HEALTHS[Health.UNKNOWN],
+    NodeState.LOST: Mark("#7563a8", "~"),
+    NodeState.DEGRADED: HEALTHS[Health.DEGRADED],
+    NodeState.OK: HEALTHS[Health.OK],
+    NodeState.GONE: Mark("#aab3bb", "○"),
 }
 
 INCIDENT, START_UP, WAITING, PRODUCTIVE, BLIND = (

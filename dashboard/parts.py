@@ -60,6 +60,17 @@ def tone(colour: str) -> str:
     return f"--tone:{colour}"
 
 
+def node(name: str) -> Html:
+    """A node's name, which leads to its page."""
+    return link("node", name, node=name)
+
+
+def where(node_name: str, rank: int | None, device: str = "") -> Html:
+    """A place as `words.where` says it; its node leads to the node's page."""
+    said = words.where(node_name, rank, device)
+    return join(said.removesuffix(node_name), node(node_name)) if node_name else join(said)
+
+
 def incident_state(name: str) -> Html:
     """The state of an incident as a badge."""
     return badge(name, palette.state(name))

@@ -94,6 +94,22 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
+_PROCESS = {
+    "R": "running",
+    "S": "sleeping",
+    "D": "in uninterruptible sleep",
+    "T": "stopped",
+    "t": "traced",
+    "Z": "zombie",
+    "X": "gone",
+}
+
+
+def process(state: str) -> str:
+    """What a process does, by the letter of /proc/PID/stat: `stopped` for T."""
+    return _PROCESS.get(state, state or "unknown")
+
+
 _TAKEN = {
     "live": ("live cell", "live cells"),
     "stacks": ("stacks", "stacks"),

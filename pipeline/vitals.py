@@ -55,7 +55,7 @@ def judge_signs(heard: Iterable[LastSign], running: Iterable[str], settings: Set
     """
     expected = set(running)
     rows = [row for row in heard if row.component != LAUNCHER or row.run in expected]
-    signs = [_judge(row, _patience(row.component, settings), now) for row in rows]
+    signs = [_judge(row, patience(row.component, settings), now) for row in rows]
     found = {row.component for row in rows}
     signs += [_never(component, "") for component in (INGEST, JOBS, AGENT) if component not in found]
     spoken = {row.run for row in rows if row.component == LAUNCHER}
@@ -77,7 +77,8 @@ def overall(incidents: Sequence[IncidentTransition], signs: Sequence[Sign]) -> V
     return Verdict(Health.OK, "no incident is open and every part has been heard")
 
 
-def _patience(component: str, settings: Settings) -> float:
+def patience(component: str, settings: Settings) -> float:
+    """For how many seconds a part may be silent before that means anything."""
     if component == AGENT:
         return max(settings.detect.heartbeat, _MISSED * settings.agent.interval)
     return settings.detect.heartbeat

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from alerts.watched import Observation, Standing
 from pipeline.catalog.metrics import BY_NAME, Metric
 from pipeline.catalog.rules import View
-
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+from pipeline.sizes import size
 
 
 def said_with(words: str, standing: Standing, seen: Observation | None) -> str:
@@ -28,15 +27,6 @@ def said_with(words: str, standing: Standing, seen: Observation | None) -> str:
 class _Filled(dict[str, str]):
     def __missing__(self, key: str) -> str:
         return "?"
-
-
-def size(value: float) -> str:
-    """Bytes for people, in powers of a thousand."""
-    for unit in _UNITS[:-1]:
-        if abs(value) < 999.5:
-            return f"{value:.3g} {unit}"
-        value /= 1000
-    return f"{value:.3g} {_UNITS[-1]}"
 
 
 def seconds(value: float) -> str:

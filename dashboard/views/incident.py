@@ -126,7 +126,7 @@ def _head(sheet: Sheet, i: IncidentTransition, opened_at: datetime, asked: Seque
         parts.incident_state(i.new_state),
         span("sf-chip", i.fault),
         span("sf-chip", f"layer {i.layer}"),
-        span("sf-chip", words.where(i.node, i.rank, i.device)),
+        span("sf-chip", parts.where(i.node, i.rank, i.device)),
     )
     began = i.onset or i.detected_at or i.at
     lines: list[str | None] = [f"began {words.when(began, sheet.now)}"]
@@ -223,7 +223,7 @@ def _finding(f: FindingTransition, opened: FindingTransition) -> Html:
     return div(
         "sf-box",
         head,
-        div("sf-small", f"{what}; {words.where(f.node, f.rank, f.device)}"),
+        div("sf-small", f"{what}; ", parts.where(f.node, f.rank, f.device)),
         div("sf-quiet sf-small", opened.reason),
         cleared,
     )

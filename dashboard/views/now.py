@@ -18,7 +18,7 @@ from pipeline.queries.signs_of_life import signs_of_life
 from pipeline.queries.slo_latest import slo_latest
 from pipeline.queries.spending_over_time import Slice, spending_over_time
 from pipeline.records import MTTR, IncidentTransition, SloResult
-from pipeline.vitals import INGEST, JOBS, Health, Sign, Verdict, judge_signs, overall
+from pipeline.vitals import AGENT, INGEST, JOBS, Health, Sign, Verdict, judge_signs, overall
 
 _HOUR, _DAY = 3600.0, 86400
 _FRESH = 5  # minutes for which a figure of slo counts: it is written every minute
@@ -79,7 +79,7 @@ def _status(verdict: Verdict, still: Sequence[IncidentTransition], going: Sequen
     return div("sf-status", div("sf-sign", mark.sign), div("", head, div("sf-status-sub", sub)), style=parts.tone(mark.colour))
 
 
-def _sentence(verdict: Verdict, still: Sequence[IncidentTransition], going: Sequence[RunState], sheet: Sheet) -> tuple[str, str]:
+def _sentence(verdict: Verdict, still: Sequence[IncidentTransition], going: Sequence[RunState], sheet: Sheet) -> tuple[str, str | Html]:
     training = f"{words.plural(len(going), 'run')} in progress"
     if verdict.health is Health.OK:
         return "Everything is fine.", f"No incident is open, every part was heard; {training}."
@@ -91,7 +91,10 @@ def _sentence(verdict: Verdict, still: Sequence[IncidentTransition], going: Sequ
     owner = f"acknowledged by {worst.acknowledged_by}" if worst.acknowledged_by else "nobody has acknowledged it"
     return (
         f"{grade}: {worst.title}",
-        f"{words.where(worst.node, worst.rank, worst.device)}, {worst.new_state} since {words.when(worst.at, sheet.now)}, {owner}{more}.",
+        join(
+            parts.where(worst.node, worst.rank, worst.device),
+            f", {worst.new_state} since {words.when(worst.at, sheet.now)}, {owner}{more}.",
+        ),
     )
 
 
@@ -242,8 +245,10 @@ def _signs(signs: Sequence[Sign], sheet: Sheet) -> Html:
 
 def _spoken(component: str, signs: Sequence[Sign], sheet: Sheet) -> Html:
     oldest = min(s.at for s in signs if s.at)
-    name = component if component in (JOBS, INGEST) else words.plural(len(signs), component)
+    name: Html | str = component if component in (JOBS, INGEST) else words.plural(len(signs), component)
     which = "the quietest " if len(signs) > 1 else ""
+    if component == AGENT:
+        name = link("fleet", name)
     return _life(
         name, f"{which}heard {words.ago(oldest, sheet.now)}", Health.OK, ", ".join(f"{s.node} {s.run}".strip() for s in signs[:20])
     )
@@ -251,11 +256,11 @@ def _spoken(component: str, signs: Sequence[Sign], sheet: Sheet) -> Html:
 
 def _sign(s: Sign, sheet: Sheet) -> Html:
     name = f"{s.component} of {s.run}" if s.run else s.component
-    place = f" on {s.node}" if s.node else ""
-    return _life(f"{name}{place}", f"unknown: {f'heard {words.ago(s.at, sheet.now)}' if s.at else 'not heard yet'}", s.health, s.reason)
+    named = join(f"{name} on ", parts.node(s.node)) if s.node else name
+    return _life(named, f"unknown: {f'heard {words.ago(s.at, sheet.now)}' if s.at else 'not heard yet'}", s.health, s.reason)
 
 
-def _life(name: str, text: str, health: Health, hover: str) -> Html:
+def _life(name: Html | str, text: str, health: Health, hover: str) -> Html:
     mark = palette.HEALTHS[health]
     inner = div("", div("sf-life-name", name), div("sf-quiet sf-small", text))
     look = "sf-life" if health is Health.OK else "sf-life sf-silent"

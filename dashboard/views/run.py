@@ -114,7 +114,7 @@ def _head(run: str) -> None:
 
 def _title(r: RunState, sheet: Sheet) -> Html:
     went = words.when(r.started_at, sheet.now)
-    facts = join(span("", f"on {r.node or 'an unknown node'}"), " · ", span("", f"started {went}"))
+    facts = join(span("", "on ", parts.node(r.node) if r.node else "an unknown node"), " · ", span("", f"started {went}"))
     over = runs.is_over(r)
     if over:
         code = "" if r.exit_code is None else f", its command {'was ' * (r.exit_code < 0)}{words.ended(r.exit_code)}"

@@ -102,8 +102,7 @@ def _rank_row(sheet: Sheet, r: Live, end: Event | None) -> tuple[Html | str, ...
         return (*_place(r), "-", _how(end), f"ended {words.ago(end.at, sheet.now)}")
     stale = (sheet.now - r.at).total_seconds() > _LIVE
     heard = span("sf-quiet", f"unknown: heard {words.ago(r.at, sheet.now)}") if stale else words.ago(r.at, sheet.now)
-    process = _PROCESS.get(r.process_state, r.process_state or "unknown")
-    return (*_place(r), "-" if stale else words.duration(words.between(r.since, r.at)), process, heard)
+    return (*_place(r), "-" if stale else words.duration(words.between(r.since, r.at)), words.process(r.process_state), heard)
 
 
 def _ended_row(sheet: Sheet, r: Live, end: Event | None) -> tuple[Html | str, ...]:
@@ -113,9 +112,9 @@ def _ended_row(sheet: Sheet, r: Live, end: Event | None) -> tuple[Html | str, ..
     return (*_place(r), _how(end), words.ago(end.at, sheet.now))
 
 
-def _place(r: Live) -> tuple[str, str, str, str]:
+def _place(r: Live) -> tuple[str, Html, str, str]:
     phase = r.phase or "between phases"
-    return str(r.rank), r.node, "-" if r.step is None else f"{r.step:,}", f"{phase}: {r.collective}" if r.collective else phase
+    return str(r.rank), parts.node(r.node), "-" if r.step is None else f"{r.step:,}", f"{phase}: {r.collective}" if r.collective else phase
 
 
 def _how(end: Event) -> str:
@@ -123,17 +122,6 @@ def _how(end: Event) -> str:
     if not stopped_by:
         return words.ended(int(end.code) if end.code else None, signal)
     return f"stopped by {'the launcher' if stopped_by == 'launcher' else stopped_by}" + (f" ({signal})" if signal else "")
-
-
-_PROCESS: Mapping[str, str] = {
-    "R": "running",
-    "S": "sleeping",
-    "D": "in uninterruptible sleep",
-    "T": "stopped",
-    "t": "traced",
-    "Z": "zombie",
-    "X": "gone",
-}
 
 
 def _no_log(*, over: bool) -> Html:

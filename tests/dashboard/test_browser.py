@@ -133,6 +133,8 @@ def test_nothing_is_cut_off_on_a_telephone(address: str, page: Any, seed: Any, k
     page.set_viewport_size({"width": 390, "height": 1600})
     for where, title, awaited in (
         ("now", "Now", "Signs of life"),
+        ("fleet", "Fleet", "worst first"),
+        ("node?node=gpu-07", "Node gpu-07", "Held back here"),
         ("run", "Runs", "in progress first"),
         ("run?run=llama-8b-sft", "Run llama-8b-sft", "A dashed line"),
         ("incident", "Incidents", "newest first"),

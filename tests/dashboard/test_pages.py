@@ -129,7 +129,7 @@ def test_now_leads_to_the_worst_open_incident(console: Console, says: Says, mark
     seed.warning(ago=300)
     seed.waiting("r", ago=42)
     page = console("now")
-    assert "Not fine: r hangs: rank 5 never reached the all_reduce of step 2431 rank 5 on gpu-08, open since" in says(page)
+    assert "Not fine: r hangs: rank 5 never reached the all_reduce of step 2431 rank 5 on gpu-08 , open since" in says(page)
     assert "nobody has acknowledged it; 1 other incident open." in says(page)
     assert '<a class="sf-status-line" href="incident?incident=inc-open">' in markup_of(page)
 
