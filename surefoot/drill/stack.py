@@ -72,7 +72,7 @@ def start(folder: Path, extra: dict[str, Any], pause: Pause = time.sleep) -> Sta
     pause(0)
     (folder / "tmp").mkdir(parents=True, exist_ok=True)  # the database's engine, stopped while it starts, leaves a folder there
     config = folder / "surefoot.yaml"
-    config.write_text(yaml.safe_dump(_over(_own_settings(folder), extra)), encoding="utf-8")
+    config.write_text(yaml.safe_dump(merged(_own_settings(folder), extra)), encoding="utf-8")
     settings = load(config)
     with (folder / "up.log").open("ab") as out:
         process = subprocess.Popen(
@@ -114,7 +114,7 @@ def _own_settings(folder: Path) -> dict[str, Any]:
     }
 
 
-def _over(own: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+def merged(own: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
     """`own` with what `extra` says; of a part that both speak of, what `extra` leaves open stays."""
     both = {key: {**own[key], **value} for key, value in extra.items() if isinstance(value, dict) and isinstance(own.get(key), dict)}
     return {**own, **extra, **both}

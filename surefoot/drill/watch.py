@@ -89,7 +89,7 @@ class Watch:
         self.others = {r.incident: r.title for r in mine if r.incident != first}
         transitions = [r for r in mine if r.incident == first]
         self.incident = transitions[-1]
-        for at, milestone, text in sorted(_milestones(transitions), key=lambda told: told[0]):
+        for at, milestone, text in sorted(milestones(transitions), key=lambda told: told[0]):
             self._tell(milestone, at, text)
         for action in ("trigger", "resolve"):
             if page := self._page(action):
@@ -107,7 +107,7 @@ class Watch:
         self.say(f"  +{(at - self.truth.injected_at).total_seconds():6.2f} s  {milestone:<16} {text}".rstrip())
 
 
-def _milestones(transitions: Sequence[IncidentTransition]) -> Iterator[tuple[datetime, str, str]]:
+def milestones(transitions: Sequence[IncidentTransition]) -> Iterator[tuple[datetime, str, str]]:
     """What an incident has come to, in the words of when it did."""
     since: dict[str, datetime] = {}
     for i in transitions:

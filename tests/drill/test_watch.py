@@ -1,0 +1,77 @@
+"""What a drill tells of an incident: each milestone once, in the words of when it was reached."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from pipeline.records import IncidentTransition
+from surefoot.drill.stack import merged
+from surefoot.drill.watch import milestones
+
+T0 = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+OPENED = IncidentTransition(
+    old_state="",
+    new_state="open",
+    reason="rank 1 was killed by SIGKILL",
+    actor="leader",
+    at=at(1),
+    incident="i",
+    key="k",
+    fault="rank_crash",
+    layer="framework",
+    severity="critical",
+    title="A rank's process died",
+    node="n",
+    rank=1,
+    detected_at=at(1),
+    located_at=at(1),
+)
+
+
+def told(*transitions: IncidentTransition) -> list[tuple[float, str, str]]:
+    return [((when - T0).total_seconds(), what, text) for when, what, text in milestones(transitions)]
+
+
+def test_a_cause_that_is_found_after_the_place_is_told_beside_what_was_known_first() -> None:
+    caused = replace(OPENED, at=at(2), fault="host_oom_kill", layer="kernel", title="The kernel killed a process", reason="1 process")
+    acted = replace(caused, at=at(3), new_state="mitigating", reason="restart_run issued", acted_at=at(3))
+    back = replace(acted, at=at(8), new_state="recovering", recovered_at=at(7.5))
+    over = replace(back, at=at(9), new_state="resolved", reason="recovered", resolved_at=at(9))
+    assert told(OPENED, caused, acted, back, over) == [
+        (1, "detected", "A rank's process died"),
+        (1, "located", "framework, node n, rank 1"),
+        (3, "acted", "restart_run issued"),
+        (7.5, "restarted", "first step completed by the new attempt"),
+        (9, "resolved", ""),
+        (2, "explained", "The kernel killed a process"),
+    ]
+
+
+def test_a_fault_that_ends_without_an_action_says_by_what() -> None:
+    full = replace(OPENED, fault="filesystem_full", layer="storage", title="A file system is full: /data on n", device="/data", rank=None)
+    over = replace(full, at=at(9), new_state="resolved", reason="/data has 6 GB free", resolved_at=at(9))
+    assert told(full, over) == [
+        (1, "detected", "A file system is full: /data on n"),
+        (1, "located", "storage, node n, /data"),
+        (9, "resolved", "/data has 6 GB free"),
+    ]
+
+
+def test_a_place_that_is_found_later_is_told_as_located_and_not_as_explained() -> None:
+    hung = replace(OPENED, fault="collective_hang", layer="communication", rank=None, located_at=None, title="No rank makes progress")
+    stopped = replace(hung, at=at(2), fault="rank_stopped", layer="framework", rank=1, located_at=at(2))
+    assert told(hung, stopped) == [(1, "detected", "No rank makes progress"), (2, "located", "framework, node n, rank 1")]
+
+
+def test_a_drills_settings_leave_what_they_do_not_speak_of() -> None:
+    own = {"agent": {"port": 7}, "cluster": "drill"}
+    assert merged(own, {"agent": {"interval": 1.0}, "receivers": []}) == {
+        "agent": {"port": 7, "interval": 1.0},
+        "cluster": "drill",
+        "receivers": [],
+    }
