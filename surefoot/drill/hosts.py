@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from exporters.job.procfs import pids
+from pipeline.catalog.faults import HOST_DOWN
 from pipeline.errors import NotPossible
 from pipeline.secrets import ingest_token
-from surefoot.drill.inject import NAMES, Subject, command, spawn
+from surefoot.drill.inject import NAMES, Subject, command, place_of, spawn
 from surefoot.drill.plan import Plan
 from surefoot.drill.stack import Stack, free_ports
 
@@ -87,7 +88,8 @@ def start(plan: Plan, stack: Stack, run: str) -> tuple[Subject, list[Host]]:
         spawn([*surefoot, "agent"], stack.folder / run, f"agent-{host.name}", told)
         launcher = [*surefoot, "run", "--run-id", run, "--nodes", str(plan.nodes), "--checkpoints", str(stack.folder / run / "checkpoints")]
         processes.append(spawn([*launcher, "--", *words], stack.folder / run, "train" if host.number == 0 else f"train-{host.name}", told))
-    return Subject(processes[0], run, stack.folder / run, tuple(processes[1:])), hosts
+    stays = next(i for i, host in enumerate(hosts) if not (plan.spares and host.name == place_of(HOST_DOWN, plan, stack).node))
+    return Subject(processes.pop(stays), run, stack.folder / run, tuple(processes)), hosts
 
 
 def _told(stack: Stack, host: Host) -> dict[str, str]:
