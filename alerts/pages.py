@@ -17,8 +17,9 @@ from pipeline.catalog.actions import BY_NAME as ACTIONS
 from pipeline.catalog.actions import END_RUN, RESTART_RUN, STOP_RUN
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import RESTART_LOOP
+from pipeline.hostlist import fold
 from pipeline.loss import loss_sentence
-from pipeline.records import ActionTransition, IncidentTransition
+from pipeline.records import ActionTransition, FindingTransition, IncidentTransition
 
 MAIN, STOPPED = "", ":stopped"
 """The alerts that an incident may have, as endings of its dedup key."""
@@ -39,7 +40,7 @@ def page(incident: IncidentTransition, event: PageEvent, facts: Facts, now: date
         event=event,
         severity=incident.severity,
         summary=_summary(incident, event, facts, now),
-        source=incident.node or incident.run,
+        source=incident.node or incident.run or incident.device,
         component=incident.device or (f"rank {incident.rank}" if incident.rank is not None else ""),
         group=incident.run,
         cls=incident.fault,
@@ -83,7 +84,7 @@ def _summary(incident: IncidentTransition, event: PageEvent, facts: Facts, now: 
     what = _what(incident, facts)
     done = f"Surefoot: {doing(incident, facts, now)}"
     if event == TRIGGER:
-        told = [what, _price(incident, facts, now), done, _risk(incident, facts, now)]
+        told = [what, _price(incident, facts, now), _hit(facts), done, _risk(incident, facts, now)]
     elif event == ACKNOWLEDGE:
         told = [f"acknowledged by {incident.acknowledged_by}: {what}", _price(incident, facts, now), done]
     else:
@@ -115,6 +116,15 @@ def _price(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
     if incident.resolved_at:
         return since + (f": {gpu_time(lost)} lost" if lost is not None else "")
     return f"{since}: {gpus(waiting)} idle now" + (f", {gpu_time(lost)} lost so far" if lost is not None else "")
+
+
+def _hit(facts: Facts) -> str:
+    """Who is hit by a fault of nodes."""
+    more = f" and {len(facts.runs) - _NAMED} more" if len(facts.runs) > _NAMED else ""
+    return f"runs there: {', '.join(facts.runs[:_NAMED])}{more}" if facts.runs else ""
+
+
+_NAMED = 3  # runs that a summary names
 
 
 def _risk(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
@@ -189,7 +199,7 @@ def _of_none(incident: IncidentTransition, facts: Facts) -> str:
     if facts.paused:
         return f"does nothing: {facts.paused}"
     fault = FAULTS.get(incident.fault)
-    if fault is not None and fault.first_action is None:
+    if not incident.run or (fault is not None and fault.first_action is None):
         return "does nothing about this by itself; somebody has to look"
     return "has done nothing yet"
 
@@ -199,10 +209,9 @@ def _of_none(incident: IncidentTransition, facts: Facts) -> str:
 
 def _details(incident: IncidentTransition, facts: Facts, runbook: str, now: datetime) -> dict[str, str]:
     """The same and more, one fact a line, the most important first: what does not fit is cut from the end."""
-    rank = "" if incident.rank is None else f"rank {incident.rank}"
     told = {
         "what": _what(incident, facts),
-        "where": ", ".join(filter(None, (incident.node and f"node {incident.node}", rank, incident.device))) or "not located yet",
+        "where": _where(incident, facts),
         "since": _price(incident, facts, now),
         "surefoot": doing(incident, facts, now),
         "checkpoint": _risk(incident, facts, now),
@@ -210,13 +219,34 @@ def _details(incident: IncidentTransition, facts: Facts, runbook: str, now: date
         "runbook": runbook,
         "acknowledged": incident.acknowledged_by,
         "run": incident.run,
+        "runs there": ", ".join(facts.runs),
         "attempt": " then ".join(filter(None, (incident.attempt, incident.next_attempt))),
         "layer": incident.layer,
         "state": f"{incident.new_state}: {incident.reason}",
-        "found": _joined([f"{f.detector}: {f.reason}" for f in facts.findings]),
+        "found": _joined([_found(f, alone=len(facts.nodes) < 2) for f in facts.findings]),
         "done": _joined([f"{a.kind} {a.new_state} ({a.reason})" for a in facts.actions]),
     }
     return {k: v for k, v in (told | _times(incident)).items() if v}
+
+
+def _where(incident: IncidentTransition, facts: Facts) -> str:
+    rank = "" if incident.rank is None else f"rank {incident.rank}"
+    nodes = [incident.node] if incident.node and (rank or len(facts.nodes) < 2) else facts.nodes
+    said = f"node{'' if len(nodes) == 1 else 's'} {_listed(nodes)}" if nodes else ""
+    return ", ".join(filter(None, (said, rank, incident.device))) or "not located yet"
+
+
+def _listed(nodes: Sequence[str]) -> str:
+    """`gpu-[001-050]`, as schedulers take it; of names without order the first ones."""
+    folded = fold(nodes)
+    return folded if len(folded) <= _LONGEST else f"{', '.join(nodes[:_FIRST])} and {len(nodes) - _FIRST} more"
+
+
+_LONGEST, _FIRST = 300, 10  # characters of a list of nodes; nodes that are named where it is longer
+
+
+def _found(f: FindingTransition, *, alone: bool) -> str:
+    return f"{f.detector}: {f.reason}" if alone else f"{f.node}: {f.reason}"
 
 
 def _times(incident: IncidentTransition) -> dict[str, str]:

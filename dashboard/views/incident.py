@@ -208,7 +208,13 @@ def _why(history: Sequence[FindingTransition]) -> None:
     if not last:
         show(div("sf-box sf-quiet", "No finding is attached."))
         return
-    show(*(_finding(f, opened.get(f.finding, f)) for f in last.values()))
+    shown = sorted(last.values(), key=lambda f: f.new_state != "open")[:_SHOWN]
+    show(*(_finding(f, opened.get(f.finding, f)) for f in shown))
+    if more := len(last) - len(shown):
+        show(div("sf-quiet sf-small", f"and {words.plural(more, 'finding')} more; the timeline tells of them."))
+
+
+_SHOWN = 12  # findings that are shown one by one
 
 
 def _finding(f: FindingTransition, opened: FindingTransition) -> Html:

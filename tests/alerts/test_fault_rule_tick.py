@@ -109,7 +109,11 @@ def test_a_full_file_system_opens_one_incident_of_its_node_pages_and_resolves_wh
     node.mounts["/data"] = mount(free=200 * GB)
     node.passes(2)
     assert [(f.new_state, f.reason) for f in findings(world)[1:]] == [("cleared", "/data has 200 GB of 1 TB free")]
-    assert incidents(world)[-1].new_state == "resolved"
+    over = world.now
+    node.passes(5)
+    assert incidents(world)[-1].new_state == "open", "for a minute it may come back"
+    node.passes(1)
+    assert (incidents(world)[-1].new_state, incidents(world)[-1].resolved_at) == ("resolved", over)
     assert len({i.incident for i in incidents(world)}) == 1
 
 
