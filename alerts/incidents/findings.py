@@ -19,7 +19,7 @@ from alerts.incidents.siblings import Kin, Member, about, eldest, kin, member, w
 from alerts.snapshot import Snapshot
 from alerts.transitions import follow
 from pipeline.catalog.faults import BY_NAME as FAULTS
-from pipeline.queries.finding_counts import finding_counts
+from pipeline.queries.finding_counts import Earlier, finding_counts
 from pipeline.records import FindingTransition, IncidentTransition
 from pipeline.topology import Topology
 
@@ -61,11 +61,8 @@ class Findings:
         """Open the findings of `verdicts`, and the incidents of those that belong to none: those with one cause open one."""
         new = list(verdicts)
         earlier = finding_counts(self.book.store, [v.key for v in new]) if new else {}
-        due = [
-            (verdict, mint("finding", verdict.key, earlier.get(verdict.key, 0)))
-            for verdict in new
-            if not (earlier.get(verdict.key) and BY_NAME[verdict.detector].once)
-        ]
+        counts = {key: told.opened for key, told in earlier.items()}
+        due = [(v, mint("finding", v.key, counts.get(v.key, 0))) for v in new if not _told(v, earlier.get(v.key))]
         drafts, homes = self._homes(due, now)
         opened = [self._first(verdict, finding, homes[finding], now) for verdict, finding in due]
         self.book.write_together(opened)
@@ -194,6 +191,12 @@ class Findings:
         if last and changes:
             self.book.write(move(last, State(last.new_state), verdict.reason, now, **changes))
         return bool(changes)
+
+
+def _told(verdict: Verdict, earlier: Earlier | None) -> bool:
+    """Whether a verdict is about what an earlier finding of its key told: a leader that begins anew reads old events again."""
+    again = verdict.happened is not None and earlier is not None and verdict.happened <= earlier.last
+    return again or (earlier is not None and BY_NAME[verdict.detector].once)
 
 
 def _verdict(finding: FindingTransition) -> Verdict:

@@ -263,6 +263,20 @@ def test_an_old_event_is_not_replayed_and_one_on_a_node_that_was_well_since_neit
     assert not findings(world)
 
 
+def test_an_event_that_was_handled_is_not_found_again_by_a_new_leader_and_a_new_one_is(world: Any, node: Node) -> None:
+    put_oom(world, "node-a")
+    node.passes(4)
+    assert [f.new_state for f in findings(world)] == ["open", "cleared"]
+    world.wait(300)  # longer than readings are read again, and the node is silent
+    world.restart_jobs()
+    world.tick()
+    assert [f.new_state for f in findings(world)] == ["open", "cleared"]
+    world.put(Event(id="oom:2", at=world.now, kind="oom_kill", layer="kernel", severity="critical", node="node-a", code="cgroup"))
+    world.wait(1)
+    world.tick()
+    assert [f.new_state for f in findings(world)] == ["open", "cleared", "open"]
+
+
 def test_a_run_whose_checkpoints_lie_on_a_read_only_mount_is_hit_by_name_until_it_ends(world: Any, node: Node) -> None:
     node.mounts["/data"] = mount(read_only=1)
     node.passes(3)
