@@ -19,7 +19,7 @@ from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import RESTART_LOOP
 from pipeline.hostlist import fold
 from pipeline.loss import loss_sentence
-from pipeline.records import ActionTransition, FindingTransition, IncidentTransition
+from pipeline.records import ActionTransition, IncidentTransition
 
 MAIN, STOPPED = "", ":stopped"
 """The alerts that an incident may have, as endings of its dedup key."""
@@ -46,7 +46,7 @@ def page(incident: IncidentTransition, event: PageEvent, facts: Facts, now: date
         cls=incident.fault,
         at=now,
         links=(
-            ("Incident", f"{link}/incident?incident={incident.incident}"),
+            ("Incident", f"{link}/incident?incident={incident.merged_into or incident.incident}"),
             *((("Run", f"{link}/run?run={incident.run}"),) if incident.run else ()),
             *((("Runbook", runbook),) if runbook.startswith(("http://", "https://")) else ()),
         ),
@@ -87,6 +87,8 @@ def _summary(incident: IncidentTransition, event: PageEvent, facts: Facts, now: 
         told = [what, _price(incident, facts, now), _hit(facts), done, _risk(incident, facts, now)]
     elif event == ACKNOWLEDGE:
         told = [f"acknowledged by {incident.acknowledged_by}: {what}", _price(incident, facts, now), done]
+    elif incident.merged_into:
+        told = [f"not over, but part of a larger incident now: {what}", incident.reason, "its own alert goes on"]
     else:
         lasted = duration(_seconds(incident.onset or incident.detected_at, incident.resolved_at or now))
         told = [f"resolved after {lasted}: {what}", incident.reason, done if facts.actions else "", _cost(incident, facts, now)]
@@ -220,10 +222,11 @@ def _details(incident: IncidentTransition, facts: Facts, runbook: str, now: date
         "acknowledged": incident.acknowledged_by,
         "run": incident.run,
         "runs there": ", ".join(facts.runs),
+        "advice": FAULTS[incident.fault].advice if incident.fault in FAULTS else "",
         "attempt": " then ".join(filter(None, (incident.attempt, incident.next_attempt))),
         "layer": incident.layer,
         "state": f"{incident.new_state}: {incident.reason}",
-        "found": _joined([_found(f, alone=len(facts.nodes) < 2) for f in facts.findings]),
+        "found": _joined(_found(facts)),
         "done": _joined([f"{a.kind} {a.new_state} ({a.reason})" for a in facts.actions]),
     }
     return {k: v for k, v in (told | _times(incident)).items() if v}
@@ -245,8 +248,10 @@ def _listed(nodes: Sequence[str]) -> str:
 _LONGEST, _FIRST = 300, 10  # characters of a list of nodes; nodes that are named where it is longer
 
 
-def _found(f: FindingTransition, *, alone: bool) -> str:
-    return f"{f.detector}: {f.reason}" if alone else f"{f.node}: {f.reason}"
+def _found(facts: Facts) -> list[str]:
+    if len(facts.nodes) < 2:
+        return [f"{f.detector}: {f.reason}" for f in facts.findings]
+    return [f"{f.node}: {f.reason}" for f in sorted(facts.findings, key=lambda f: (f.node, f.device))]
 
 
 def _times(incident: IncidentTransition) -> dict[str, str]:

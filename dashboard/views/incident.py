@@ -138,6 +138,8 @@ def _head(sheet: Sheet, i: IncidentTransition, opened_at: datetime, asked: Seque
         lines.append(f" · attempt {i.attempt}")
     if i.next_attempt:
         lines.append(f", then {i.next_attempt}")
+    if i.merged_into:
+        lines += [" · part of a ", link("incident", "larger incident", incident=i.merged_into)]
     show(div("sf-head", badges, el("h1", i.title), div("sf-quiet", join(*lines))))
     if i.acknowledged_by:
         show(div("sf-quiet", f"✓ Acknowledged by {i.acknowledged_by}."))
