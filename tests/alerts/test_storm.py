@@ -15,7 +15,18 @@ from pipeline.catalog.devices import device_id
 from pipeline.catalog.metrics import HOST, MOUNT
 from pipeline.clock import utcnow
 from pipeline.queries.repairs import repairs
-from pipeline.records import Event, FindingTransition, IncidentTransition, NotificationTransition, Record, Request
+from pipeline.records import (
+    AttemptTransition,
+    Beat,
+    Event,
+    FindingTransition,
+    IncidentTransition,
+    Live,
+    NotificationTransition,
+    Record,
+    Request,
+    RunTransition,
+)
 from pipeline.store import Store
 
 GB = 10**9
@@ -36,6 +47,7 @@ class Nodes:
             f"  leaf-02: {{nodes: {self.alone}, parent: spine-1}}\n  leaf-03: {{parent: spine-1}}\n  spine-1: {{}}\n"
         )
         world.settings = world.settings.model_copy(update={"topology": str(path)})
+        self.read_only = 0  # every mount
         self.free: dict[str, dict[str, float]] = {}  # of each node's mounts, bytes of 1 TB; less than 0: it does not answer
 
     def oom(self, names: Sequence[str], times: int = 1) -> None:
@@ -67,7 +79,7 @@ class Nodes:
                 number = device_id(MOUNT, {"node": name, "mount_point": point, "source": "dev"})
                 attrs = {"mount_point": point, "source": "dev", "type": "nfs4"}
                 devices.append({"device_id": number, "family": "mount", "node": name, "name": "x", "attrs": attrs, "seen_at": now})
-                well = {"size": 1000 * GB, "free": free, "inodes": 1000, "inodes_free": 900, "read_only": 0}
+                well = {"size": 1000 * GB, "free": free, "inodes": 1000, "inodes_free": 900, "read_only": self.read_only}
                 probe = {"probe_ok": 1, "probe_time": 0.001} if free >= 0 else {"probe_ok": 0, "probe_time": 12.0}
                 mounts.append({"device_id": number, "ts": now, "node": name, **(well if free >= 0 else {}), **probe})
         self.world.store.insert_rows("devices", devices, token="d" + told)
@@ -314,6 +326,58 @@ def test_a_silence_of_one_node_does_not_silence_its_switch_and_one_of_all_of_the
         (one,) = incidents(world)
         assert paged(world, one.incident) == told, silenced
         world.wait(7)
+
+
+# --- one run on several nodes ----------------------------------------------------------------
+
+
+def launchers(world: Any, names: Sequence[str], seconds: int, *, silent: bool = False) -> None:
+    """A run with one launcher and one rank on each node: for so long, a tick a second."""
+    for _ in range(seconds):
+        world.wait(1)
+        world.ingest()
+        for rank, name in enumerate(names):
+            if silent:
+                continue
+            world.put(Beat(component="launcher", at=world.now, node=name, run="r", attempt="r-1", state="running", launch=1))
+            usual = {"run": "r", "attempt": "r-1", "node": name, "rank": rank, "at": world.now, "pid": 100 + rank}
+            world.put(Live(**usual, step=61, completed=60, phase="forward", since=world.now, process_state="S"))
+        world.tick()
+
+
+def started(world: Any, node: str) -> None:
+    usual = {"old_state": "", "reason": "", "actor": "launcher", "at": world.now, "run": "r", "node": node}
+    world.put(RunTransition(**usual, new_state="started", checkpoints="/data/ckpt"))
+    world.put(AttemptTransition(**usual, new_state="running", attempt="r-1", launch=1, ranks=3))
+
+
+def test_what_a_runs_checkpoints_lie_on_turns_read_only_on_all_its_nodes_and_is_one_incident_of_the_run(world: Any, nodes: Nodes) -> None:
+    world.settings = world.settings.model_copy(update={"topology": ""})
+    mine = nodes.names[:2]
+    started(world, mine[0])
+    for name in mine:
+        nodes.free[name] = {"/data": 500 * GB}
+    nodes.send()
+    launchers(world, mine, 2)
+    nodes.read_only = 1
+    nodes.send()
+    launchers(world, mine, 3)
+    (one,) = incidents(world)
+    assert (one.title, one.run, one.node) == ("A file system became read-only: /data on 2 nodes, run r", "r", mine[0])
+    assert paged(world, one.incident) == ["trigger"], "at once: a run is hit"
+    assert [f.node for f in findings(world)] == mine
+
+
+def test_two_hosts_of_one_run_that_fall_silent_together_are_one_incident_and_one_restart(world: Any, nodes: Nodes) -> None:
+    mine = nodes.names[:2]
+    started(world, mine[0])
+    launchers(world, mine, 15)
+    launchers(world, mine, 25, silent=True)
+    assert [(f.fault, f.node) for f in newest(world) if f.new_state == "open"] == [("host_down", name) for name in mine]
+    (one,) = incidents(world)
+    assert (one.title, one.node) == ("Agent and launcher of a node are silent together: 2 nodes, run r", mine[0])
+    assert len({a.action for a in world.actions()}) == 1
+    assert paged(world, one.incident) == ["trigger"]
 
 
 # --- kill -9 ---------------------------------------------------------------------------------
