@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from alerts.book import Book
+from alerts.detectors.fault_rule import runs_by_node
 from alerts.silences import paused
 from alerts.snapshot import RunLook, Snapshot
 from pipeline import loss
@@ -34,6 +35,8 @@ class Facts:
     checkpoint_step: str = ""
     spent: Mapping[Category, float] = field(default_factory=dict)  # GPU-seconds charged to the incident
     paused: str = ""  # why no action is issued at all
+    nodes: Sequence[str] = ()  # that the findings are about, also those that are over
+    runs: Sequence[str] = ()  # in progress on these nodes, where the incident is no run's
 
 
 def gather(book: Book, snapshot: Snapshot, incident: IncidentTransition, console: ConsoleSettings, now: datetime) -> Facts:
@@ -44,9 +47,11 @@ def gather(book: Book, snapshot: Snapshot, incident: IncidentTransition, console
         actions=book.actions_of(incident.incident),
         spent=_spent(book.store, incident, now),
         paused=paused(book.holds.values(), now),
+        nodes=book.nodes_of(incident.incident),
     )
     if not incident.run:
-        return known
+        there = runs_by_node(snapshot)
+        return replace(known, runs=sorted({run for node in known.nodes for run in there.get(node, ())}))
     run = snapshot.run(incident.run)
     newest = next(iter(run_checkpoints(book.store, [incident.run])), None)
     return replace(

@@ -17,6 +17,7 @@ from pipeline.catalog.actions import BY_NAME as ACTIONS
 from pipeline.catalog.actions import END_RUN, RESTART_RUN, STOP_RUN
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import RESTART_LOOP
+from pipeline.hostlist import fold
 from pipeline.loss import loss_sentence
 from pipeline.records import ActionTransition, IncidentTransition
 
@@ -39,13 +40,13 @@ def page(incident: IncidentTransition, event: PageEvent, facts: Facts, now: date
         event=event,
         severity=incident.severity,
         summary=_summary(incident, event, facts, now),
-        source=incident.node or incident.run,
+        source=incident.node or incident.run or incident.device,
         component=incident.device or (f"rank {incident.rank}" if incident.rank is not None else ""),
         group=incident.run,
         cls=incident.fault,
         at=now,
         links=(
-            ("Incident", f"{link}/incident?incident={incident.incident}"),
+            ("Incident", f"{link}/incident?incident={incident.merged_into or incident.incident}"),
             *((("Run", f"{link}/run?run={incident.run}"),) if incident.run else ()),
             *((("Runbook", runbook),) if runbook.startswith(("http://", "https://")) else ()),
         ),
@@ -83,9 +84,11 @@ def _summary(incident: IncidentTransition, event: PageEvent, facts: Facts, now: 
     what = _what(incident, facts)
     done = f"Surefoot: {doing(incident, facts, now)}"
     if event == TRIGGER:
-        told = [what, _price(incident, facts, now), done, _risk(incident, facts, now)]
+        told = [what, _price(incident, facts, now), _hit(facts), done, _risk(incident, facts, now)]
     elif event == ACKNOWLEDGE:
         told = [f"acknowledged by {incident.acknowledged_by}: {what}", _price(incident, facts, now), done]
+    elif incident.merged_into:
+        told = [f"not over, but part of a larger incident now: {what}", incident.reason, "its own alert goes on"]
     else:
         lasted = duration(_seconds(incident.onset or incident.detected_at, incident.resolved_at or now))
         told = [f"resolved after {lasted}: {what}", incident.reason, done if facts.actions else "", _cost(incident, facts, now)]
@@ -115,6 +118,15 @@ def _price(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
     if incident.resolved_at:
         return since + (f": {gpu_time(lost)} lost" if lost is not None else "")
     return f"{since}: {gpus(waiting)} idle now" + (f", {gpu_time(lost)} lost so far" if lost is not None else "")
+
+
+def _hit(facts: Facts) -> str:
+    """Who is hit by a fault of nodes."""
+    more = f" and {len(facts.runs) - _NAMED} more" if len(facts.runs) > _NAMED else ""
+    return f"runs there: {', '.join(facts.runs[:_NAMED])}{more}" if facts.runs else ""
+
+
+_NAMED = 3  # runs that a summary names
 
 
 def _risk(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
@@ -189,7 +201,7 @@ def _of_none(incident: IncidentTransition, facts: Facts) -> str:
     if facts.paused:
         return f"does nothing: {facts.paused}"
     fault = FAULTS.get(incident.fault)
-    if fault is not None and fault.first_action is None:
+    if not incident.run or (fault is not None and fault.first_action is None):
         return "does nothing about this by itself; somebody has to look"
     return "has done nothing yet"
 
@@ -199,10 +211,9 @@ def _of_none(incident: IncidentTransition, facts: Facts) -> str:
 
 def _details(incident: IncidentTransition, facts: Facts, runbook: str, now: datetime) -> dict[str, str]:
     """The same and more, one fact a line, the most important first: what does not fit is cut from the end."""
-    rank = "" if incident.rank is None else f"rank {incident.rank}"
     told = {
         "what": _what(incident, facts),
-        "where": ", ".join(filter(None, (incident.node and f"node {incident.node}", rank, incident.device))) or "not located yet",
+        "where": _where(incident, facts),
         "since": _price(incident, facts, now),
         "surefoot": doing(incident, facts, now),
         "checkpoint": _risk(incident, facts, now),
@@ -210,13 +221,37 @@ def _details(incident: IncidentTransition, facts: Facts, runbook: str, now: date
         "runbook": runbook,
         "acknowledged": incident.acknowledged_by,
         "run": incident.run,
+        "runs there": ", ".join(facts.runs),
+        "advice": FAULTS[incident.fault].advice if incident.fault in FAULTS else "",
         "attempt": " then ".join(filter(None, (incident.attempt, incident.next_attempt))),
         "layer": incident.layer,
         "state": f"{incident.new_state}: {incident.reason}",
-        "found": _joined([f"{f.detector}: {f.reason}" for f in facts.findings]),
+        "found": _joined(_found(facts)),
         "done": _joined([f"{a.kind} {a.new_state} ({a.reason})" for a in facts.actions]),
     }
     return {k: v for k, v in (told | _times(incident)).items() if v}
+
+
+def _where(incident: IncidentTransition, facts: Facts) -> str:
+    rank = "" if incident.rank is None else f"rank {incident.rank}"
+    nodes = [incident.node] if incident.node and (rank or len(facts.nodes) < 2) else facts.nodes
+    said = f"node{'' if len(nodes) == 1 else 's'} {_listed(nodes)}" if nodes else ""
+    return ", ".join(filter(None, (said, rank, incident.device))) or "not located yet"
+
+
+def _listed(nodes: Sequence[str]) -> str:
+    """`gpu-[001-050]`, as schedulers take it; of names without order the first ones."""
+    folded = fold(nodes)
+    return folded if len(folded) <= _LONGEST else f"{', '.join(nodes[:_FIRST])} and {len(nodes) - _FIRST} more"
+
+
+_LONGEST, _FIRST = 300, 10  # characters of a list of nodes; nodes that are named where it is longer
+
+
+def _found(facts: Facts) -> list[str]:
+    if len(facts.nodes) < 2:
+        return [f"{f.detector}: {f.reason}" for f in facts.findings]
+    return [f"{f.node}: {f.reason}" for f in sorted(facts.findings, key=lambda f: (f.node, f.device))]
 
 
 def _times(incident: IncidentTransition) -> dict[str, str]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from alerts.book import Book
+from alerts.incidents.flapping import settled_at, settles
+from alerts.incidents.siblings import waits
 from alerts.outbox import Outbox, Result
 from alerts.page_facts import Facts, gather
 from alerts.pages import alerts_due, events_due, notification_id, page
@@ -15,26 +17,36 @@ from alerts.transitions import LEADER
 from pipeline.records import IncidentTransition, NotificationTransition
 from pipeline.settings import ConsoleSettings
 from pipeline.store import Store
+from pipeline.topology import Topology
 
 
 class Paging:
     """The outbox's writing side. It keeps on disk first, then writes the row: a page is never lost, nor queued twice."""
 
-    def __init__(self, outbox: Outbox, receivers: Mapping[str, Receiver], console: ConsoleSettings) -> None:
-        self._outbox, self._receivers, self._console = outbox, receivers, console
+    def __init__(self, outbox: Outbox, receivers: Mapping[str, Receiver], console: ConsoleSettings, topology: Topology) -> None:
+        self._outbox, self._receivers, self._console, self._topology = outbox, receivers, console, topology
 
     def queue(self, book: Book, snapshot: Snapshot, now: datetime) -> None:
         """Queue what is due and was not queued. Raises StoreError and OutboxError; to be called again then."""
         for incident in list(book.incidents.values()):
             due = [(n, a, e) for n, r in self._receivers.items() for a, e in _due(book, incident, n, r)]
             untold = {(n, a) for n, a, e in due if e == TRIGGER}
-            if untold and (held := quiet(incident, book.holds.values(), now)):
-                _note(book, incident, held, now)
+            if untold and self._withheld(book, incident, now):
                 due = [(n, a, e) for n, a, e in due if (n, a) not in untold]  # who was told before still hears how it ends
             if due:
                 facts = gather(book, snapshot, incident, self._console, now)
                 for name, alert, event in due:
                     self._one(book, incident, facts, (name, alert, event), now)
+
+    def _withheld(self, book: Book, incident: IncidentTransition, now: datetime) -> bool:
+        """Whether nobody who was not told before is told of an incident now."""
+        if incident.merged_into or waits(incident, book.unresolved(), self._topology, now):
+            return True
+        nodes = () if incident.node or incident.run else book.nodes_of(incident.incident)
+        settled = None if book.findings_of(incident.incident) or not settles(incident) else settled_at(book.past_of(incident.incident), 0)
+        if held := quiet(incident, book.holds.values(), settled[0] if settled else now, nodes):
+            _note(book, incident, held, now)
+        return held is not None
 
     def _one(self, book: Book, incident: IncidentTransition, facts: Facts, what: tuple[str, str, PageEvent], now: datetime) -> None:
         receiver, alert, event = what

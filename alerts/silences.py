@@ -5,7 +5,7 @@ the incident. A hold holds from its start to its end as its row names them, when
 closing it; so what was held back follows from the rows alone, also after a kill -9.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -83,14 +83,19 @@ def over(hold: HoldTransition, now: datetime) -> str | None:
     return None
 
 
-def quiet(incident: IncidentTransition, held: Iterable[HoldTransition], now: datetime) -> Held | None:
+def quiet(incident: IncidentTransition, held: Iterable[HoldTransition], now: datetime, nodes: Sequence[str] = ()) -> Held | None:
     """What keeps the trigger of an incident back that was not sent yet; None where it is to be sent.
 
     An open incident is judged by what holds now, so it pages when its silence ends. A resolved one is judged by what
-    held when it was resolved: what opened and closed inside a silence never pages.
+    held when it was resolved: what opened and closed inside a silence never pages. One about several `nodes` is kept back
+    where each of them is.
     """
-    at = incident.resolved_at or now
-    labels = labels_of(incident)
+    at, holds = incident.resolved_at or now, list(held)
+    found = [_quiet(labels_of(incident, (node,)), holds, at) for node in nodes] or [_quiet(labels_of(incident), holds, at)]
+    return found[0] if all(found) else None
+
+
+def _quiet(labels: Labels, held: Iterable[HoldTransition], at: datetime) -> Held | None:
     for hold in held:
         if isinstance(hold, SilenceTransition | MaintenanceTransition) and hold.holds(at) and agrees(hold.matcher, labels):
             return Held(hold.hold, described(hold))

@@ -26,12 +26,13 @@ from pipeline.queries.attempts_of_runs import attempts_of_runs
 from pipeline.queries.requests_new import requests_new
 from pipeline.settings import Settings
 from pipeline.store import Store
+from pipeline.topology import read as read_topology
 
 ASKED = timedelta(hours=1)  # a request that is older was not carried out in time: asking again is safer than replaying it
 
 
 class Tick:
-    """The leader's work. Call it every `detect.tick` seconds from one thread."""
+    """The leader's work. Call it every `detect.tick` seconds from one thread. Raises SettingsError for a bad topology file."""
 
     def __init__(
         self,
@@ -46,7 +47,8 @@ class Tick:
     ) -> None:
         self._settings, self._store, self._term = settings, store, term
         self._clock, self._stopwatch = clock, stopwatch
-        self._paging = Paging(outbox, receivers, settings.console)
+        self._topology = read_topology(settings.topology)
+        self._paging = Paging(outbox, receivers, settings.console, self._topology)
         self._sound = False  # whether what is remembered agrees with the rows
 
     def __call__(self) -> None:
@@ -61,11 +63,11 @@ class Tick:
     def _begin(self, now: datetime) -> None:
         book = self._book = read_book(self._store, now)
         self._reader = Reader(self._store, self._settings)
-        self._findings = Findings(book)
-        self._progress = Progress(book)
+        self._findings = Findings(book, self._topology)
+        self._progress = Progress(book, self._settings.detect.settle)
         self._recovery = Recovery(book, self._settings, self._term)
         self._requests = Requests(book, self._recovery, self._settings)
-        self._findings.mend()
+        self._findings.mend(now)
         self._recovery.take_over(now)
 
     def _tick(self, now: datetime, ticks: float) -> None:

@@ -67,17 +67,35 @@ def of_incident(history: Sequence[IncidentTransition], last: IncidentTransition)
 
 
 def of_findings(findings: Iterable[FindingTransition]) -> list[Moment]:
-    """When each detector judged, why, and on which evidence."""
-    found = []
+    """When each detector judged, why, and on which evidence; what many places told in one second is told once."""
+    together: dict[tuple[str, str, str, int], list[FindingTransition]] = {}
     for f in findings:
-        if f.new_state == "open":
-            what = faults.BY_NAME[f.fault].summary if f.fault in faults.BY_NAME else f.fault
-            found.append(
-                Moment(f.at, f"Detected by {f.detector}: {what}", f.reason, palette.severity(f.severity).colour, evidence(f.evidence))
-            )
-        else:
-            found.append(Moment(f.at, f"{f.detector} is {f.new_state}", f.reason))
-    return found
+        together.setdefault((f.detector, f.fault, f.new_state, int(f.at.timestamp())), []).append(f)
+    return [moment for some in together.values() for moment in ([_of_many(some)] if len(some) > _FEW else map(_of_one, some))]
+
+
+_FEW = 3  # findings of one second that are told one by one
+_TOLD = 20  # of more than those, that are named
+
+
+def _of_one(f: FindingTransition) -> Moment:
+    if f.new_state != "open":
+        return Moment(f.at, f"{f.detector} is {f.new_state}", f.reason)
+    return Moment(f.at, f"Detected by {f.detector}: {_summary(f)}", f.reason, palette.severity(f.severity).colour, evidence(f.evidence))
+
+
+def _of_many(some: Sequence[FindingTransition]) -> Moment:
+    first = some[0]
+    facts = {words.where(f.node, f.rank, f.device): f.reason for f in some[:_TOLD]}
+    more = {"and": f"{len(some) - _TOLD} more"} if len(some) > _TOLD else {}
+    if first.new_state != "open":
+        return Moment(first.at, f"{first.detector} is {first.new_state} at {len(some)} places", first.reason, facts=facts | more)
+    title = f"Detected by {first.detector} at {len(some)} places: {_summary(first)}"
+    return Moment(first.at, title, f"the first: {first.reason}", palette.severity(first.severity).colour, facts | more)
+
+
+def _summary(f: FindingTransition) -> str:
+    return faults.BY_NAME[f.fault].summary if f.fault in faults.BY_NAME else f.fault
 
 
 def of_actions(history: Iterable[ActionTransition]) -> list[Moment]:

@@ -1,8 +1,7 @@
 """What Surefoot keeps, one class a table: a field is a column, and on the wire an attribute of the same name.
 
-Times are aware UTC. Absent is None. Text that does not apply is "". A *transition* is one change of
-state; the current state of a thing is its last transition. The SQL that makes the tables stands in
-`pipeline/migrations`; a test holds the two equal.
+Times are aware UTC. Absent is None. Text that does not apply is "". A *transition* is one change of state; the current state
+of a thing is its last transition. The SQL that makes the tables stands in `pipeline/migrations`; a test holds the two equal.
 """
 
 from dataclasses import dataclass, field
@@ -232,6 +231,7 @@ class IncidentTransition(Transition):
     resolved_at: datetime | None = None
     acknowledged_by: str = ""
     next_attempt: str = ""
+    merged_into: str = ""  # the incident that turned out to be the same; this one is resolved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,8 @@ _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _BAD_YAML: Final = (yaml.YAMLError, ValueError, LookupError, AttributeError, ArithmeticError)
 
 
-def read(path: Path) -> dict[str, Any]:
-    """What stands in the file, {} for an empty one.
+def read(path: Path, what: str = "settings file") -> dict[str, Any]:
+    """What stands in the file, {} for an empty one. `what` is what a message calls it.
 
     Raises SettingsError, one line, for a file that cannot be read, is not YAML, or has a key that is not text or stands twice.
     """
@@ -29,7 +29,7 @@ def read(path: Path) -> dict[str, Any]:
         finally:
             loader.dispose()
     except OSError as e:
-        raise SettingsError(f"cannot read the settings file {path}: {e.strerror}") from e
+        raise SettingsError(f"cannot read the {what} {path}: {e.strerror}") from e
     except RecursionError:
         raise SettingsError(f"{path} is not valid YAML for settings: it is nested too deep") from None
     except _BAD_YAML as e:

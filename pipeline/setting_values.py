@@ -66,6 +66,10 @@ def _folder(value: Any) -> Path:
         raise ValueError("cannot be found from here: give the whole path, from /") from None
 
 
+def _file(value: str) -> str:
+    return str(_folder(value)) if value else ""
+
+
 def _split(value: str) -> SplitResult:
     try:
         url = urlsplit(value)
@@ -104,6 +108,8 @@ Name = Annotated[Text, AfterValidator(_some)]
 Host = Annotated[str, AfterValidator(_host)]
 Port = Annotated[int, Field(ge=1, le=65535)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
+File = Annotated[Text, AfterValidator(_file)]
+"""The path of a file, "" for none."""
 WebUrl = Annotated[str, AfterValidator(_web)]
 """http or https, "" for none; it may hold a user, a password and a query."""
 BaseUrl = Annotated[str, AfterValidator(_base)]

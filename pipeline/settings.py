@@ -30,6 +30,7 @@ from pipeline.setting_values import (
     WEEK,
     BaseUrl,
     Database,
+    File,
     Folder,
     Host,
     Identifier,
@@ -128,6 +129,7 @@ class DetectSettings(Part):
         }
     )
     heartbeat: float = Field(10.0, ge=3, le=DAY)  # ingest gives a sign of life every two seconds
+    settle: float = Field(60.0, ge=0, le=HOUR)  # what comes back within this time is the same incident
 
     @field_validator("phase_limits")
     @classmethod
@@ -205,6 +207,7 @@ class Settings(BaseSettings):
     node: Label = Field(default_factory=lambda: socket.gethostname().lower())
     state_dir: Folder = Path("~/.local/state/surefoot")
     ring_dir: Folder = Path("/dev/shm/surefoot")
+    topology: File = ""  # racks and switches of the nodes (pipeline/topology.py)
     clickhouse_url: StoreUrl = ""
     store: StoreSettings = StoreSettings()
     ingest: IngestSettings = IngestSettings()

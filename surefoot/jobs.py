@@ -9,6 +9,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from alerts import jobs as alert_jobs
 from alerts.leader import lead
+from pipeline import topology
 from pipeline.errors import StoreUnavailable
 from pipeline.settings import Settings
 from pipeline.store import Store
@@ -20,7 +21,11 @@ log = structlog.get_logger()
 
 
 def serve(settings: Settings) -> None:
-    """Lead until SIGTERM or SIGINT. Waits for the store, and for another leader on this machine to end."""
+    """Lead until SIGTERM or SIGINT. Waits for the store, and for another leader on this machine to end.
+
+    Raises SettingsError for a bad topology file, before it waits for anything.
+    """
+    topology.read(settings.topology)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopping.set())

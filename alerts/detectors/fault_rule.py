@@ -14,7 +14,7 @@ from alerts.snapshot import RunLook, Snapshot
 from alerts.watched import STALE, Observation, Standing
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import HOST_OOM_KILL
-from pipeline.catalog.rules import RANK, Missing, Rule, Scope, rules_of
+from pipeline.catalog.rules import RANK, Happened, Missing, Rule, Scope, rules_of
 from pipeline.records import FindingTransition
 
 NAME = "fault_rule"
@@ -114,6 +114,7 @@ def _verdict(standing: Standing, run: str, there: Mapping[str, Mapping[str, RunL
         evidence=_evidence(standing, there.get(place.node, {}).values()),
         beside=frozenset(there.get(place.node, ())),
         located=True,
+        happened=standing.bad.last if isinstance(standing.rule.when, Happened) else None,
     )
 
 

@@ -15,6 +15,7 @@ class Facts:
 
     findings: tuple[FindingTransition, ...]  # its open ones
     cleared: str  # why the last one was cleared; "" where none was
+    settled: tuple[datetime, datetime] | None = None  # when the last one went, and until when it may come back
     run: RunLook | None
     action: ActionTransition | None  # its newest
     recovered_at: datetime | None = None  # the next attempt's first completed step
@@ -78,8 +79,16 @@ def _from_open(last: IncidentTransition, facts: Facts, now: datetime) -> Inciden
     if action and action.new_state in LIVE_ACTION and _due(facts, action):
         return move(last, State.MITIGATING, f"{action.kind} {action.new_state}", now, acted_at=last.acted_at or action.at)
     if not facts.findings and (next_attempt(last, facts.run) is None or last.recovered_at is not None):
-        return _resolve(last, facts, facts.cleared or "nothing is found any more", now)
+        return _settle(last, facts, now)
     return None
+
+
+def _settle(last: IncidentTransition, facts: Facts, now: datetime) -> IncidentTransition | None:
+    """What may come back at once is not over yet; where it does not, it was over when it went."""
+    gone, until = facts.settled or (None, now)
+    if now < until:
+        return None
+    return _resolve(last, facts, facts.cleared or "nothing is found any more", now, gone)
 
 
 def _from_mitigating(last: IncidentTransition, facts: Facts, now: datetime) -> IncidentTransition | None:
@@ -120,6 +129,6 @@ def _due(facts: Facts, action: ActionTransition) -> bool:
     return current is None or action.attempt == current.attempt
 
 
-def _resolve(last: IncidentTransition, facts: Facts, reason: str, now: datetime) -> IncidentTransition:
-    at = max(now, last.at)
+def _resolve(last: IncidentTransition, facts: Facts, reason: str, now: datetime, over_at: datetime | None = None) -> IncidentTransition:
+    at = over_at or max(now, last.at)
     return move(last, State.RESOLVED, reason, now, resolved_at=at, caught_up_at=last.caught_up_at or facts.caught_up_at)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from alerts.detectors import rank_exit
@@ -30,10 +31,10 @@ def home(verdict: Verdict, incidents: Iterable[IncidentTransition]) -> IncidentT
     """
     key = incident_key(verdict.fault, verdict.node, verdict.rank, verdict.run, verdict.device)
     unresolved = [i for i in incidents if i.new_state != State.RESOLVED]
-    same_key = [i for i in unresolved if i.key == key]
-    related = [i for i in unresolved if i.run == verdict.run and _related(verdict, i)]
-    beside = [i for i in unresolved if i.run in verdict.beside and _beside(verdict, i)]
-    return next(iter(same_key + related + beside), None)
+    same_key = (i for i in unresolved if i.key == key)
+    related = (i for i in unresolved if i.run == verdict.run and _related(verdict, i))
+    beside = (i for i in unresolved if i.run in verdict.beside and _beside(verdict, i))
+    return next(chain(same_key, related, beside), None)
 
 
 def _beside(verdict: Verdict, incident: IncidentTransition) -> bool:

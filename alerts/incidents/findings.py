@@ -1,42 +1,51 @@
-"""Verdicts into findings and their incidents: which are new, which put something right, which are over."""
+"""Verdicts into findings and their incidents: which are new, which belong together, which put something right, which are over."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import chain
+from typing import Any
 
 from alerts.book import Book
 from alerts.detectors import fault_rule
 from alerts.detectors.registry import BY_NAME, DETECTORS
 from alerts.detectors.verdict import Verdict
 from alerts.ids import mint
-from alerts.incidents.correlate import first_finding, first_transition, home, refinement
+from alerts.incidents.correlate import first_finding, first_transition, home, refinement, title
+from alerts.incidents.flapping import counted
 from alerts.incidents.lifecycle import State, move
+from alerts.incidents.siblings import Kin, Member, about, eldest, kin, member, where, why
 from alerts.snapshot import Snapshot
 from alerts.transitions import follow
 from pipeline.catalog.faults import BY_NAME as FAULTS
-from pipeline.queries.finding_counts import finding_counts
-from pipeline.records import FindingTransition
+from pipeline.queries.finding_counts import Earlier, finding_counts
+from pipeline.records import FindingTransition, IncidentTransition
+from pipeline.topology import Topology
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Findings:
-    """Keeps the book's findings in step with what the detectors say. Raises StoreError."""
+    """Keeps the book's findings in step with what the detectors say. Raises StoreError.
+
+    Findings are stored before the incidents that they open, so that a kill between the two is mended from the findings.
+    """
 
     book: Book
+    topology: Topology = field(default_factory=Topology)
+    _gathered: frozenset[str] = frozenset()  # the findings that were looked at for common causes
 
     def reconcile(self, snapshot: Snapshot, now: datetime) -> None:
         """One look of every detector."""
         verdicts = [verdict for detector in DETECTORS for verdict in detector.detect(snapshot, now)]
-        new = [v for v in verdicts if self.book.finding(v.key) is None]
+        there = {finding.key: finding for finding in self.book.findings.values()}
         for verdict in verdicts:
-            if finding := self.book.finding(verdict.key):
+            if finding := there.get(verdict.key):
                 self._refine(finding, verdict, now)
-        self._open(new, now)
-        for finding in list(self.book.findings.values()):
-            reason = self._over(finding, snapshot, now)
-            if reason:
-                self.book.write(follow(finding, "cleared", reason, now, actor=finding.detector))
+        self._open([v for v in verdicts if v.key not in there], now)
+        self._gather(now)
+        over = [(finding, self._over(finding, snapshot, now)) for finding in self.book.findings.values()]
+        self.book.write_together([follow(f, "cleared", reason, now, actor=f.detector) for f, reason in over if reason])
 
     def _over(self, finding: FindingTransition, snapshot: Snapshot, now: datetime) -> str | None:
         """Why a finding is over; of one that no detector holds any more, that its incident is."""
@@ -46,33 +55,116 @@ class Findings:
         detector = BY_NAME.get(finding.detector)
         return detector.clears(finding, snapshot, now) if detector else None
 
+    # --- opening ---------------------------------------------------------------------------------
+
     def _open(self, verdicts: Iterable[Verdict], now: datetime) -> None:
+        """Open the findings of `verdicts`, and the incidents of those that belong to none: those with one cause open one."""
         new = list(verdicts)
         earlier = finding_counts(self.book.store, [v.key for v in new]) if new else {}
-        for verdict in new:
-            times = earlier.get(verdict.key, 0)
-            if not (times and BY_NAME[verdict.detector].once):
-                self.open_one(verdict, times, now)
+        counts = {key: told.opened for key, told in earlier.items()}
+        due = [(v, mint("finding", v.key, counts.get(v.key, 0))) for v in new if not _told(v, earlier.get(v.key))]
+        drafts, homes = self._homes(due, now)
+        opened = [self._first(verdict, finding, homes[finding], now) for verdict, finding in due]
+        self.book.write_together(opened)
+        self.book.write_together([draft for draft in drafts.values() if draft.incident in homes.values()])
+        for verdict, finding in due:
+            if homes[finding] != mint("incident", finding):
+                self._put_right(homes[finding], verdict, now)
 
-    def open_one(self, verdict: Verdict, times: int, now: datetime) -> None:
-        """Open the finding of `verdict`, the `times`-th after the first of its key, and its incident where it has none yet."""
-        finding = mint("finding", verdict.key, times)
-        joined = home(verdict, self.book.incidents.values())
+    def _homes(self, due: Sequence[tuple[Verdict, str]], now: datetime) -> tuple[dict[str, IncidentTransition], dict[str, str]]:
+        """The incidents that would open, and the incident of each finding."""
+        drafts: dict[str, IncidentTransition] = {}
+        homes: dict[str, str] = {}
+        before = {f.key: f for f in self.book.past.values()}
+        for verdict, finding in due:
+            joined = self._back(verdict, before) or home(verdict, chain(self.book.incidents.values(), drafts.values()))
+            if joined is None:
+                joined = first_transition(verdict, mint("incident", finding), now)
+                drafts[joined.incident] = joined
+            homes[finding] = joined.incident
+        known = self.book.incidents | drafts
+        new = [member(verdict, known[homes[finding]], now) for verdict, finding in due]
+        for related in kin([*self._members(), *filter(None, new)], self.topology):
+            root = eldest(self._old(related) or [drafts[i] for i in related.incidents])
+            moved = related.incidents & drafts.keys() - {root.incident}
+            homes |= {finding: root.incident for finding, incident in homes.items() if incident in moved}
+            if root.incident in drafts:
+                drafts[root.incident] = replace(root, **about(root, related))
+        return drafts, homes
+
+    def _back(self, verdict: Verdict, before: Mapping[str, FindingTransition]) -> IncidentTransition | None:
+        """The incident that was about the same before, where it stayed open to see whether it comes back."""
+        last = before.get(verdict.key)
+        incident = self.book.incidents.get(self.book.root(last.incident)) if last and last.attempt == verdict.attempt else None
+        return incident if incident and incident.new_state != State.RESOLVED else None
+
+    def _first(self, verdict: Verdict, finding: str, incident: str, now: datetime) -> FindingTransition:
+        joined = self.book.incidents.get(incident)
         if joined and not verdict.run:
             verdict = replace(verdict, run=joined.run)
-        incident = joined.incident if joined else mint("incident", finding)
         evidence = json.dumps({"reason": verdict.reason, **verdict.evidence}, default=str)
-        self.book.write(first_finding(verdict, finding, incident, now, evidence))
-        if joined is None:
-            self.book.write(first_transition(verdict, incident, now))
-        else:
-            self._put_right(incident, verdict, now)
+        return first_finding(verdict, finding, incident, now, evidence)
 
-    def mend(self) -> None:
-        """Open the incidents of findings that were written just before we were killed."""
-        for finding in self.book.findings.values():
+    # --- common causes ---------------------------------------------------------------------------
+
+    def _gather(self, now: datetime) -> None:
+        """Make incidents that turn out to have one cause one, and let their titles say how many there are and how often it came."""
+        seen = frozenset((*self.book.findings, *self.book.past))
+        if seen == self._gathered:
+            return
+        related = kin(self._members(), self.topology)
+        for one in related:
+            root = eldest(self._old(one))
+            self._retell(root, about(root, one), why(one), now)
+            for other in sorted(one.incidents - {root.incident}):
+                reason = f"the same as incident {root.incident}: {where(one)}"
+                last = self.book.incidents[other]
+                self.book.write(move(last, State.RESOLVED, reason, now, resolved_at=max(now, last.at), merged_into=root.incident))
+        self._rehome(now)
+        of_many = {self.book.root(i) for one in related for i in one.incidents}
+        for incident in self.book.unresolved():
+            if incident.incident not in of_many:
+                said = title(FAULTS[incident.fault], incident.run, incident.node, incident.rank, incident.device)
+                self._retell(incident, {"title": said}, "", now)
+        self._gathered = seen
+
+    def _retell(self, incident: IncidentTransition, changes: dict[str, Any], reason: str, now: datetime) -> None:
+        """Write what an incident is about, with how often it came; nothing where it says so already."""
+        mine = [f for f in (*self.book.findings.values(), *self.book.past.values()) if self.book.root(f.incident) == incident.incident]
+        count = counted(mine)
+        if not count and not reason:
+            return
+        changes["title"] += f" ({count})" if count else ""
+        if any(getattr(incident, name) != value for name, value in changes.items()):
+            told = f"it came back: {count}" if count and count not in incident.title else reason
+            self.book.write(move(incident, State(incident.new_state), told, now, **changes))
+
+    def _members(self) -> list[Member]:
+        """The open and past findings of a node's own faults, of incidents that are not resolved."""
+        found = []
+        for finding in (*self.book.findings.values(), *self.book.past.values()):
+            incident = self.book.incidents.get(self.book.root(finding.incident))
+            if incident and (one := member(finding, incident, finding.at)):
+                found.append(one)
+        return found
+
+    def _old(self, related: Kin) -> list[IncidentTransition]:
+        return [self.book.incidents[i] for i in related.incidents if i in self.book.incidents]
+
+    def _rehome(self, now: datetime) -> None:
+        """The open findings of incidents that turned out to be others are those others'."""
+        stray = [f for f in self.book.findings.values() if self.book.root(f.incident) != f.incident]
+        self.book.write_together([follow(f, "open", f.reason, now, incident=self.book.root(f.incident)) for f in stray])
+
+    # --- putting right ---------------------------------------------------------------------------
+
+    def mend(self, now: datetime) -> None:
+        """Finish what a kill left undone: incidents of findings that were written just before, findings of incidents just merged."""
+        founders_first = sorted(self.book.findings.values(), key=lambda f: mint("incident", f.finding) != f.incident)
+        for finding in founders_first:
             if finding.incident and finding.incident not in self.book.incidents:
                 self.book.write(first_transition(_verdict(finding), finding.incident, finding.at))
+        self._rehome(now)
 
     def _refine(self, finding: FindingTransition, verdict: Verdict, now: datetime) -> None:
         if not self._put_right(finding.incident, verdict, now):
@@ -99,6 +191,12 @@ class Findings:
         if last and changes:
             self.book.write(move(last, State(last.new_state), verdict.reason, now, **changes))
         return bool(changes)
+
+
+def _told(verdict: Verdict, earlier: Earlier | None) -> bool:
+    """Whether a verdict is about what an earlier finding of its key told: a leader that begins anew reads old events again."""
+    again = verdict.happened is not None and earlier is not None and verdict.happened <= earlier.last
+    return again or (earlier is not None and BY_NAME[verdict.detector].once)
 
 
 def _verdict(finding: FindingTransition) -> Verdict:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from alerts.book import Book
 from alerts.incidents.advance import Facts, advance
+from alerts.incidents.flapping import settled_at, settles
 from alerts.incidents.lifecycle import State
 from alerts.snapshot import RunLook, Snapshot
 from pipeline.queries.last_step import last_step
@@ -21,6 +22,7 @@ class Progress:
     """Moves incidents along their lifecycle. Raises StoreError."""
 
     book: Book
+    settle: float = 0.0  # seconds for which an incident stays open after its last finding went
     _lost_at: dict[str, int | None] = field(default_factory=dict)
     _due: dict[str, float] = field(default_factory=dict)
     _reached: dict[tuple[str, tuple[str, ...], int], datetime | None] = field(default_factory=dict)  # asked in this tick
@@ -50,6 +52,7 @@ class Progress:
         return Facts(
             findings=self.book.findings_of(incident.incident),
             cleared=self.book.cleared.get(incident.incident, ""),
+            settled=settled_at(self.book.past_of(incident.incident), self.settle) if settles(incident) else None,
             run=run,
             action=max(actions, key=lambda a: a.at, default=None),
             recovered_at=recovered_at,

@@ -138,6 +138,8 @@ def _head(sheet: Sheet, i: IncidentTransition, opened_at: datetime, asked: Seque
         lines.append(f" · attempt {i.attempt}")
     if i.next_attempt:
         lines.append(f", then {i.next_attempt}")
+    if i.merged_into:
+        lines += [" · part of a ", link("incident", "larger incident", incident=i.merged_into)]
     show(div("sf-head", badges, el("h1", i.title), div("sf-quiet", join(*lines))))
     if i.acknowledged_by:
         show(div("sf-quiet", f"✓ Acknowledged by {i.acknowledged_by}."))
@@ -208,7 +210,13 @@ def _why(history: Sequence[FindingTransition]) -> None:
     if not last:
         show(div("sf-box sf-quiet", "No finding is attached."))
         return
-    show(*(_finding(f, opened.get(f.finding, f)) for f in last.values()))
+    shown = sorted(last.values(), key=lambda f: f.new_state != "open")[:_SHOWN]
+    show(*(_finding(f, opened.get(f.finding, f)) for f in shown))
+    if more := len(last) - len(shown):
+        show(div("sf-quiet sf-small", f"and {words.plural(more, 'finding')} more; the timeline tells of them."))
+
+
+_SHOWN = 12  # findings that are shown one by one
 
 
 def _finding(f: FindingTransition, opened: FindingTransition) -> Html:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import structlog
 
-from pipeline.embedded import coding, protocol
+from pipeline.embedded import coding, forms, protocol
 from pipeline.embedded.facade import BODY_BYTES, Answer, Facade, Request
 from pipeline.errors import InputError, StoreError, TooLarge
 
@@ -161,9 +161,9 @@ class Handler(BaseHTTPRequestHandler):
     def _query(self, parameters: dict[str, str], body: Iterator[bytes]) -> None:
         headers = {k.lower(): v for k, v in self.headers.items()}
         self.server.facade.authenticate(headers)
-        if headers.get("content-type", "").startswith("multipart/"):
-            raise InputError("multipart forms are not taken here; put the query into the body and parameters into the URL")
         pieces = coding.decoded(body, headers.get("content-encoding", "").lower(), BODY_BYTES)
+        if forms.is_form(headers.get("content-type", "")):
+            parameters, pieces = parameters | forms.fields(headers["content-type"], pieces), iter(())
         with self.server.facade.answer(Request(self.command, parameters, headers, pieces)) as answer:
             for _ in pieces:
                 pass  # whatever the statement left unread

@@ -232,7 +232,8 @@ CREATE TABLE IF NOT EXISTS {database}.incidents {on_cluster} (
     caught_up_at Nullable(DateTime64(6, 'UTC')),
     resolved_at Nullable(DateTime64(6, 'UTC')),
     acknowledged_by String,
-    next_attempt String
+    next_attempt String,
+    merged_into String
 ) ENGINE = {merge_tree} ORDER BY (incident, at)
 SETTINGS {dedup};
 

@@ -9,6 +9,7 @@ FROM (
         incident,
         min(at) AS opened_at,
         max(at) AS last_at,
+        max(merged_into) AS merged,  -- its time is counted with the one that it turned out to be
         -- in tuples, as argMax passes over the rows whose bare argument is NULL
         argMax(tuple(new_state, onset, detected_at, recovered_at, caught_up_at, resolved_at), at) AS last,
         last.1 AS last_state,
@@ -20,5 +21,5 @@ FROM (
     FROM incidents
     GROUP BY incident
 )
-WHERE resolved IS NULL OR resolved >= {since:DateTime64(6, 'UTC')}
+WHERE merged = '' AND (resolved IS NULL OR resolved >= {since:DateTime64(6, 'UTC')})
 ORDER BY onset, incident

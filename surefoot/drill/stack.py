@@ -111,6 +111,7 @@ def _own_settings(folder: Path) -> dict[str, Any]:
         "ingest": {"port": ports[1]},
         "agent": {"port": ports[2]},
         "console": {"port": ports[3]},
+        "detect": {"settle": 0},  # what a drill has mended does not come back
     }
 
 

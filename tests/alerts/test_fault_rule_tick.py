@@ -109,7 +109,11 @@ def test_a_full_file_system_opens_one_incident_of_its_node_pages_and_resolves_wh
     node.mounts["/data"] = mount(free=200 * GB)
     node.passes(2)
     assert [(f.new_state, f.reason) for f in findings(world)[1:]] == [("cleared", "/data has 200 GB of 1 TB free")]
-    assert incidents(world)[-1].new_state == "resolved"
+    over = world.now
+    node.passes(5)
+    assert incidents(world)[-1].new_state == "open", "for a minute it may come back"
+    node.passes(1)
+    assert (incidents(world)[-1].new_state, incidents(world)[-1].resolved_at) == ("resolved", over)
     assert len({i.incident for i in incidents(world)}) == 1
 
 
@@ -278,6 +282,20 @@ def test_an_old_event_is_not_replayed_and_one_on_a_node_that_was_well_since_neit
         node.send()
     world.tick()
     assert not findings(world)
+
+
+def test_an_event_that_was_handled_is_not_found_again_by_a_new_leader_and_a_new_one_is(world: Any, node: Node) -> None:
+    put_oom(world, "node-a")
+    node.passes(4)
+    assert [f.new_state for f in findings(world)] == ["open", "cleared"]
+    world.wait(300)  # longer than readings are read again, and the node is silent
+    world.restart_jobs()
+    world.tick()
+    assert [f.new_state for f in findings(world)] == ["open", "cleared"]
+    world.put(Event(id="oom:2", at=world.now, kind="oom_kill", layer="kernel", severity="critical", node="node-a", code="cgroup"))
+    world.wait(1)
+    world.tick()
+    assert [f.new_state for f in findings(world)] == ["open", "cleared", "open"]
 
 
 def test_a_run_whose_checkpoints_lie_on_a_read_only_mount_is_hit_by_name_until_it_ends(world: Any, node: Node) -> None:

@@ -103,10 +103,13 @@ def test_a_run_whose_attempt_has_ended_and_whose_launcher_is_gone_is_ended_as_so
 
 
 def test_a_launcher_that_speaks_again_was_not_lost(world: Any) -> None:
+    world.settings = world.settings.model_copy(update={"detect": world.settings.detect.model_copy(update={"settle": 5})})
     running(world)
     goes_on(world, 14, launcher=False)
     goes_on(world, 2)
     assert [(f.fault, f.new_state, f.reason) for f in world.findings()][-1] == ("launcher_lost", "cleared", "the launcher is heard again")
+    assert world.incidents()[-1].new_state == "open", "for a while it may fall silent again"
+    goes_on(world, 5)
     assert world.incidents()[-1].new_state == "resolved"
     assert [r.new_state for r in runs(world)] == ["started"]
 

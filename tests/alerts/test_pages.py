@@ -212,3 +212,55 @@ def test_words() -> None:
     assert [gpus(n) for n in (0, 1, 1024)] == ["no GPU", "1 GPU", "1,024 GPUs"]
     assert [percent(r) for r in (1.0, 0.999, 0.5)] == ["100 %", "99 %", "50 %"]
     assert clock(T0 - timedelta(days=1), T0) == "2026-11-29 12:00:00 UTC"
+
+
+# --- many nodes ------------------------------------------------------------------------------
+
+
+def of_switch(**changes: Any) -> IncidentTransition:
+    usual = {"run": "", "attempt": "", "node": "", "rank": None, "device": "switch leaf-01", "fault": "mount_hung", "layer": "storage"}
+    title = "A file system does not answer: /data on 50 of 50 nodes under switch leaf-01"
+    return incident(**(usual | {"title": title, "reason": "/data has not answered for 12 s"} | changes))
+
+
+def hung(number: int) -> FindingTransition:
+    return replace(
+        finding("mount_hung", "/data has not answered for 12 s"), detector="fault_rule", node=f"gpu-{number:03d}", device="/data"
+    )
+
+
+def test_a_page_about_many_nodes_names_what_they_share_the_count_the_nodes_and_the_runs_there() -> None:
+    names = [f"gpu-{n:03d}" for n in range(1, 51)]
+    many = facts(findings=[hung(n) for n in range(50, 0, -1)], actions=(), nodes=names, runs=["a", "b", "c", "d", "e"])
+    told = page(of_switch(), "trigger", many, at(11))
+    assert told.summary == (
+        "A file system does not answer: /data on 50 of 50 nodes under switch leaf-01. Since 12:00:00 UTC (11 s). "
+        "Runs there: a, b, c and 2 more. Surefoot: does nothing about this by itself; somebody has to look."
+    )
+    assert (told.source, told.component, told.group) == ("switch leaf-01", "switch leaf-01", "")
+    assert told.details["where"] == "nodes gpu-[001-050], switch leaf-01"
+    assert told.details["runs there"] == "a, b, c, d, e"
+    assert told.details["found"].startswith("gpu-001: /data has not answered for 12 s; gpu-002: ")
+    assert told.details["found"].endswith("; and 30 more")
+    assert told.details["advice"] == "exclude the node if it is one, page storage if it is many"
+
+
+def test_nodes_without_an_order_are_named_one_by_one_and_the_rest_counted() -> None:
+    names = sorted(f"{'x' * 30}-{n * 7919 % 10007}" for n in range(50))
+    told = page(of_switch(), "trigger", facts(findings=(), actions=(), nodes=names), at(11))
+    assert told.details["where"].count("x" * 30) == 10
+    assert " and 40 more, switch leaf-01" in told.details["where"]
+
+
+def test_what_turned_out_to_be_part_of_a_larger_incident_is_not_said_to_be_over() -> None:
+    merged = of_switch(
+        **{"node": "gpu-012", "device": "/data", "title": "A file system does not answer: /data on gpu-012", "new_state": "resolved"},
+        **{"reason": "the same as incident 77: /data on 4 of 50 nodes under switch leaf-01", "resolved_at": at(16), "merged_into": "77"},
+    )
+    told = page(merged, "resolve", facts(findings=(), actions=(), nodes=["gpu-012"]), at(16))
+    assert told.summary == (
+        "Not over, but part of a larger incident now: A file system does not answer: /data on gpu-012. "
+        "The same as incident 77: /data on 4 of 50 nodes under switch leaf-01. Its own alert goes on."
+    )
+    assert told.links[0] == ("Incident", "https://surefoot.example/incident?incident=77")
+    assert told.dedup_key == "5f0c", "the alert that is closed is its own"

@@ -56,6 +56,24 @@ def test_a_broken_or_unknown_coding_is_refused_and_the_connection_goes_on(raw: R
     assert raw.post(b"SELECT 1")[::2] == (200, b"1\n")
 
 
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        (b'name="query"\r\n\r\nSELECT {x:UInt8}', b"7"),
+        (b'name="table"; filename="t"\r\n\r\n1', b"the field table is a file"),
+        (b'name="nonsense"\r\n\r\n1', b"UNKNOWN_SETTING"),
+        (b'nothing="query"\r\n\r\nSELECT 1', b"a field of the form has no name"),
+        (b'name="query"\r\n\r\nSELECT \xff', b"the field query is not UTF-8"),
+    ],
+)
+def test_a_query_may_come_as_a_form_and_files_may_not(raw: RawHttp, field: bytes, said: bytes) -> None:
+    form = b"--b\r\nContent-Disposition: form-data; " + field + b"\r\n--b--\r\n"
+    status, _, body = raw.post(form, {"Content-Type": "multipart/form-data; boundary=b"}, param_x="7")
+    assert said in body and (status == 200) == (said == b"7")
+    assert raw.post(b"--b\r\nhalf", {"Content-Type": "multipart/form-data; boundary=b"})[0] == 400
+    assert raw.post(b"SELECT 1")[::2] == (200, b"1\n"), "the connection goes on"
+
+
 @pytest.mark.parametrize("name", ["session_id", "max_server_memory_usage", "allow_experimental_codecs", "nonsense"])
 def test_a_setting_that_is_not_on_the_list_is_refused_like_clickhouse_does(shared_raw: RawHttp, name: str) -> None:
     status, headers, body = shared_raw.post(b"SELECT 1", **{name: "1"})

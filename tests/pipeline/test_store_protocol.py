@@ -98,6 +98,18 @@ def test_an_unknown_column_is_refused_naming_it(module_store: Store) -> None:
         module_store.insert_rows("steps", [{"colour": 1}], token="1")
 
 
+@pytest.mark.parametrize("odd", ["plain", "tab\t, 'quote', \\, \n, \r\n, 训练", '--x--, "; name="y"'])
+def test_parameters_too_long_for_an_address_arrive_whole(module_store: Store, odd: str) -> None:
+    names = [f"{n:05d} {odd}" for n in range(2000)]  # the driver sends more than 4 kB of them as a form
+    rows = module_store.query(
+        "SELECT arrayStringConcat({names:Array(String)}, '|') AS all, {n:UInt32} AS n WHERE {n:UInt32} > 0", {"names": names, "n": 7}
+    )
+    assert rows == [{"all": "|".join(names), "n": 7}]
+    numbers = [2**64 - 1 - n for n in range(5000)]
+    table = module_store.query_arrow("SELECT arrayJoin({numbers:Array(UInt64)}) AS n", {"numbers": numbers})
+    assert table.column("n").to_pylist() == numbers
+
+
 # --- times -----------------------------------------------------------------------------------
 
 
