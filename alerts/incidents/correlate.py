@@ -120,7 +120,8 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
 
 def _explained(incident: IncidentTransition, verdict: Verdict) -> bool:
     """Whether a fault of a run is explained by a host that went down: its ranks are gone, and the others wait for them or died of it."""
-    return incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
+    near = incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
+    return near and incident.fault != HOST_DOWN.name
 
 
 def _died_of(incident: IncidentTransition, verdict: Verdict) -> bool:

@@ -64,7 +64,8 @@ class Findings:
         counts = {key: told.opened for key, told in earlier.items()}
         due = [(v, mint("finding", v.key, counts.get(v.key, 0))) for v in new if not _told(v, earlier.get(v.key))]
         drafts, homes = self._homes(due, now)
-        opened = [self._first(verdict, finding, homes[finding], now) for verdict, finding in due]
+        known = self.book.incidents | drafts
+        opened = [_first(verdict, finding, known.get(homes[finding]), homes[finding], now) for verdict, finding in due]
         self.book.write_together(opened)
         self.book.write_together([draft for draft in drafts.values() if draft.incident in homes.values()])
         for verdict, finding in due:
@@ -97,13 +98,6 @@ class Findings:
         last = before.get(verdict.key)
         incident = self.book.incidents.get(self.book.root(last.incident)) if last and last.attempt == verdict.attempt else None
         return incident if incident and incident.new_state != State.RESOLVED else None
-
-    def _first(self, verdict: Verdict, finding: str, incident: str, now: datetime) -> FindingTransition:
-        joined = self.book.incidents.get(incident)
-        if joined and not verdict.run:
-            verdict = replace(verdict, run=joined.run)
-        evidence = json.dumps({"reason": verdict.reason, **verdict.evidence}, default=str)
-        return first_finding(verdict, finding, incident, now, evidence)
 
     # --- common causes ---------------------------------------------------------------------------
 
@@ -197,6 +191,14 @@ def _told(verdict: Verdict, earlier: Earlier | None) -> bool:
     """Whether a verdict is about what an earlier finding of its key told: a leader that begins anew reads old events again."""
     again = verdict.happened is not None and earlier is not None and verdict.happened <= earlier.last
     return again or (earlier is not None and BY_NAME[verdict.detector].once)
+
+
+def _first(verdict: Verdict, finding: str, joined: IncidentTransition | None, incident: str, now: datetime) -> FindingTransition:
+    """A finding's opening; a node's own fault is about the run of the incident that it joins."""
+    if joined and not verdict.run:
+        verdict = replace(verdict, run=joined.run)
+    evidence = json.dumps({"reason": verdict.reason, **verdict.evidence}, default=str)
+    return first_finding(verdict, finding, incident, now, evidence)
 
 
 def _verdict(finding: FindingTransition) -> Verdict:

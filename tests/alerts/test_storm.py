@@ -345,16 +345,16 @@ def launchers(world: Any, names: Sequence[str], seconds: int, *, silent: bool = 
         world.tick()
 
 
-def started(world: Any, node: str) -> None:
-    usual = {"old_state": "", "reason": "", "actor": "launcher", "at": world.now, "run": "r", "node": node}
+def started(world: Any, names: Sequence[str]) -> None:
+    usual = {"old_state": "", "reason": "", "actor": "launcher", "at": world.now, "run": "r", "node": names[0]}
     world.put(RunTransition(**usual, new_state="started", checkpoints="/data/ckpt"))
-    world.put(AttemptTransition(**usual, new_state="running", attempt="r-1", launch=1, ranks=3))
+    world.put(AttemptTransition(**usual, new_state="running", attempt="r-1", launch=1, ranks=3, nodes=",".join(names)))
 
 
 def test_what_a_runs_checkpoints_lie_on_turns_read_only_on_all_its_nodes_and_is_one_incident_of_the_run(world: Any, nodes: Nodes) -> None:
     world.settings = world.settings.model_copy(update={"topology": ""})
     mine = nodes.names[:2]
-    started(world, mine[0])
+    started(world, mine)
     for name in mine:
         nodes.free[name] = {"/data": 500 * GB}
     nodes.send()
@@ -370,7 +370,7 @@ def test_what_a_runs_checkpoints_lie_on_turns_read_only_on_all_its_nodes_and_is_
 
 def test_two_hosts_of_one_run_that_fall_silent_together_are_one_incident_and_one_page(world: Any, nodes: Nodes) -> None:
     mine = nodes.names[:2]
-    started(world, mine[0])
+    started(world, mine)
     launchers(world, mine, 15)
     launchers(world, mine, 25, silent=True)
     assert [(f.fault, f.node) for f in newest(world) if f.new_state == "open"] == [("host_down", name) for name in mine]
