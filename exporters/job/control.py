@@ -205,6 +205,7 @@ class Poller:
 
     def start(self) -> None:
         """Begins to poll."""
+        self.answered_at = monotonic()
         self._thread.start()
 
     def silent_for(self) -> float:

@@ -113,7 +113,6 @@ class Launcher:
         if not self.nodes.several:
             self._journal.run_is("started", "surefoot run")
         _log.info("run", run=self.run, console=f"{self.settings.console.link}/run?run={quote(self.run)}")
-        self._poller.start()
         end: Next | End = self._first()
         while isinstance(end, Next):
             end = self._attempt(end)
@@ -128,6 +127,7 @@ class Launcher:
         """The first attempt: the one that the leader issues, or our own where nobody answers in time."""
         if self.nodes.several:
             return self._meeting.first(self.launch, Search(self.checkpoints)) or self._blind("the control plane does not answer")
+        self._poller.start()
         deadline = monotonic() + self.settings.job.control_timeout
         while monotonic() < deadline:
             if number := self.loop.asked_to_end:
@@ -169,7 +169,7 @@ class Launcher:
         self._issued = issued
         if several:
             self._journal.speaks = issued.speaks(self.settings.node)
-            self._journal.run_is("started", "surefoot run")
+        self._journal.run_is("started", "surefoot run")
         start = Start(
             issued.attempt,
             issued.launch,

@@ -47,6 +47,9 @@ class Meeting:
     def first(self, launch: int, search: Search) -> Next | End | None:
         """The first attempt; None where the control plane does not answer."""
         _log.info("waiting for the launchers of the other nodes", wanted=str(self.nodes), here=self.node)
+        self._await(search)
+        self.say(STARTING, "", launch, search.told)
+        self.poller.start()
         deadline = monotonic() + self.gather
         while monotonic() < deadline:
             self.say(STARTING, "", launch, search.told)
@@ -66,6 +69,7 @@ class Meeting:
     def next(self, request: Request, attempt: str, search: Search, code: int) -> Next | End:
         """The attempt after `attempt`, which `request` stopped here and, at its own pace, on every other node."""
         self._open = True
+        self._await(search)
         deadline = monotonic() + self.patience
         while monotonic() < deadline:
             self.say(READY, "", request.launch, search.told)
@@ -98,6 +102,11 @@ class Meeting:
                 if asked.kind == RESTART_RUN.name and not self._refused(asked, attempt):
                     self._tell(attempt, asked, "accepted", asked.reason)
                     return asked
+
+    def _await(self, search: Search) -> None:
+        """Who asks says which checkpoint it sees: all are to resume from one, so nobody asks before that is known."""
+        while search.is_alive() and not self.loop.asked_to_end:
+            self.turn(_LOOK)
 
     def _mine(self, launch: int) -> Issued | None:
         issued = self.loop.issued
