@@ -104,6 +104,8 @@ def _place(what: str, described: Any) -> tuple[frozenset[str], str]:
 def _built(found: Mapping[str, tuple[str, frozenset[str], str]]) -> Topology:
     beneath: dict[str, list[str]] = {}
     for name, (kind, _, parent) in found.items():
+        if not name:
+            raise InputError(f"a {kind} without a name stands in the file: give it one")
         if parent and parent not in found:
             raise InputError(f"{kind} {name}: its parent {parent} stands nowhere in the file")
         beneath.setdefault(parent, []).append(name)

@@ -33,6 +33,6 @@ def run(
         return boot.NOT_FOUND
     wanted = placing.wanted(nodes, command, os.environ)
     placing.check_found_together(wanted, run_id, command, os.environ)
-    run_name = placing.run_id(run_id, command, os.environ, utcnow())
+    run_name = placing.run_id(run_id, command, os.environ, utcnow(), several=wanted.several)
     check_run(run_name)
     return Launcher(settings, list(command), run_name, checkpoints and checkpoints.absolute(), wanted).main()

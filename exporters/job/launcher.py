@@ -138,19 +138,15 @@ class Launcher:
             self._turn(deadline - monotonic())
         return self._blind("no attempt was issued in time")
 
-    def _blind(self, reason: str, launch: int = 0) -> Next | End:
-        """Our own attempt. The other launchers mint the same; which node is which, they know from Slurm or from the last attempt."""
-        last = self._issued
-        launch = launch or self.launch
-        if last.nodes:
-            return Next(self._mint(launch, reason, last.nodes, last.master))
+    def _blind(self, reason: str) -> Next | End:
+        """Our own first attempt. The launchers of other nodes mint the same, where their counts of launches agree."""
         if self.nodes.several and (missing := placing.unknown(self.command)):
             return End(boot.NOT_EXECUTABLE, f"{reason}: {missing} cannot be known without it")
-        return Next(self._mint(launch, reason))
+        self._journal.speaks = not self.nodes.several or placing.leads(os.environ)
+        return Next(self._mint(self.launch, reason))
 
-    def _mint(self, launch: int, reason: str, nodes: tuple[str, ...] = (), master: str = "") -> Issued:
-        issued = Issued(attempt_id(self.run, launch), launch, nodes, master)
-        self._journal.speaks = issued.speaks(self.settings.node) and (bool(nodes) or placing.leads(os.environ))
+    def _mint(self, launch: int, reason: str) -> Issued:
+        issued = Issued(attempt_id(self.run, launch), launch)
         self._journal.attempt_is(issued.attempt, launch, "issued", f"issued by the launcher: {reason}")
         return issued
 
@@ -294,7 +290,7 @@ class Launcher:
             while self.loop.requests:
                 if (after := self._answer(attempt, self.loop.requests.popleft(), code)) is not None:
                     return after
-            if not self._leader_may_know(told, began):
+            if not attempt.start.nodes and not self._leader_may_know(told, began):  # one of several decides nothing alone
                 return self._decide(code)
             self._turn(_LOOK)
         return End(code, f"no verdict within {self.settings.job.verdict_timeout:g} s")
@@ -324,7 +320,7 @@ class Launcher:
         if not verdict.restart:
             return End(code, f"control plane away; not restarted: {verdict.reason}")
         self._restarts.append(monotonic())
-        return self._blind(f"control plane away; {verdict.reason}", self.launch + 1)
+        return Next(self._mint(self.launch + 1, f"control plane away; {verdict.reason}"))
 
     def _follow(self, request: Request, attempt: Attempt, code: int) -> Next | End:
         """The attempt that `request` names; of several nodes the one that is issued once all have stopped."""

@@ -58,7 +58,7 @@ class Meeting:
                 return end
             if issued := self._mine(launch):
                 return Next(issued)
-            if self.poller.silent_for() > self.blind:
+            if not self.poller.heard and self.poller.silent_for() > self.blind:  # one that was heard comes back: the others wait, too
                 return None
             while self.loop.requests:
                 request = self.loop.requests.popleft()
@@ -90,7 +90,8 @@ class Meeting:
     def end(self, attempt: str, launch: int) -> End | Request:
         """After our command ended well: the end of the run, or the request that begins it anew on all nodes."""
         self._open = True
-        while True:
+        deadline = monotonic() + self.patience
+        while monotonic() < deadline:
             self.say(DONE, attempt, launch, "")
             self.turn(_LOOK)
             if end := self._asked_to_end("after the command ended well here") or self._over():
@@ -102,6 +103,7 @@ class Meeting:
                 if asked.kind == RESTART_RUN.name and not self._refused(asked, attempt):
                     self._tell(attempt, asked, "accepted", asked.reason)
                     return asked
+        return End(0, f"the command ended well here, and nobody told the run's end within {self.patience:g} s")
 
     def _await(self, search: Search) -> None:
         """Who asks says which checkpoint it sees: all are to resume from one, so nobody asks before that is known."""

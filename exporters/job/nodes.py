@@ -31,11 +31,14 @@ def wanted(given: str | None, command: Sequence[str], environment: Mapping[str, 
     return parse_nodes(step) if step.isdecimal() and step != "0" else Nodes()
 
 
-def run_id(given: str | None, command: Sequence[str], environment: Mapping[str, str], now: datetime) -> str:
-    """The run's id: as `given`, else of the Slurm job, else torchrun's rendezvous id, else a new one."""
+def run_id(given: str | None, command: Sequence[str], environment: Mapping[str, str], now: datetime, *, several: bool = True) -> str:
+    """The run's id: as `given`, else of the Slurm job, else torchrun's rendezvous id, else a new one.
+
+    On one node a Slurm job may hold many runs: there it names the run only where its step is this one task.
+    """
     if given:
         return given
-    if job := environment.get("SLURM_JOB_ID"):
+    if (job := environment.get("SLURM_JOB_ID")) and (several or environment.get("SLURM_STEP_NUM_TASKS") == "1"):
         step = environment.get("SLURM_STEP_ID", "0")
         return f"slurm-{job}" if step == "0" or not step.isdecimal() or len(step) > 6 else f"slurm-{job}.{step}"
     if rdzv := _option(command, _RDZV):

@@ -14,7 +14,7 @@ from typing import Final
 
 LOGS: Final = "deduplication_logs"
 _ADDED: Final = b"1"  # an entry's first field; the others are the part's name and the block's id
-_PART: Final = re.compile(r"(.+)_(\d+)_(\d+)_\d+(?:_\d+)?")
+_PART: Final = re.compile(r"(.+?)_(\d+)_(\d+)_\d+(?:_\d+)?")  # the last: of a mutation
 
 
 @dataclass(frozen=True, slots=True)

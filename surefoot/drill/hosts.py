@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from exporters.job import boot
 from exporters.job.procfs import pids
 from pipeline.catalog.faults import HOST_DOWN
 from pipeline.errors import NotPossible
@@ -103,7 +104,8 @@ def _told(stack: Stack, host: Host) -> dict[str, str]:
 
 
 def _host(number: int) -> Host:
-    holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"], stdin=subprocess.DEVNULL)
+    ends_with_us = (sys.executable, "-I", "-S", boot.__file__, str(os.getpid()))
+    holder = subprocess.Popen([*ends_with_us, "unshare", "--net", "sleep", "infinity"], stdin=subprocess.DEVNULL)
     host = Host(NAMES[number], number, holder)
     _await_own_network(holder.pid)
     _ip("link", "add", host.link, "type", "veth", "peer", "name", _INTERFACE, "netns", str(holder.pid))

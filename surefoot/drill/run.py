@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
@@ -13,6 +14,7 @@ from pipeline.clock import utcnow
 from pipeline.loss import loss_sentence
 from pipeline.queries.incident_actions import incident_actions
 from pipeline.queries.run_attempts import run_attempts
+from pipeline.queries.run_transitions import run_transitions
 from pipeline.records import IncidentTransition
 from pipeline.store import Store
 from slo.figures import goodput, incident_costs, spent
@@ -28,6 +30,7 @@ from surefoot.drill.plan import End, Located, NotCarriedOut, Pause, Plan, Result
 from surefoot.drill.stage import stage
 from surefoot.drill.watch import Watch
 
+TOLD_SECONDS = 10.0  # for the last words of a launcher that has ended to be stored
 UNSEEN_SECONDS = 12.0  # that a fault is watched which nothing can find yet: whether it is taken for another
 
 
@@ -79,6 +82,7 @@ def hurt(plan: Plan, stack: stacks.Stack, pager: Pager, say: Say, pause: Pause) 
                     say(f"             killed           {plan.also_kill} of Surefoot itself")
                 watch = Watch(store, pager, truth, run, say, pause, kind.remove and partial(kind.remove, scene))
                 end = _follow(watch, plan, subject, say, pause)
+                _await_told(store, run, pause)
                 watch.look()  # what came while the training was finishing
                 result = Result(plan, run, truth, losses=subject.losses)
                 _fill(result, watch, store, stack)
@@ -112,6 +116,16 @@ def _end(resolved: bool, plan: Plan, subject: subjects.Subject, say: Say, pause:
         return End(resolved=False, finished=False, gave_up=True)
     say("waiting for the training to finish")
     return End(resolved=resolved, finished=subject.finished(plan, pause), gave_up=False)
+
+
+def _await_told(store: Store, run: str, pause: Pause) -> None:
+    """The launcher is gone, and its last words may still be on their way: what is reckoned before them knows no end of the run."""
+    deadline = time.monotonic() + TOLD_SECONDS
+    while time.monotonic() < deadline:
+        told = run_transitions(store, run)
+        if told and told[-1].new_state != "started":
+            return
+        pause(0.1)
 
 
 def _fill(result: Result, watch: Watch, store: Store, stack: stacks.Stack) -> None:

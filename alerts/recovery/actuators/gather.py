@@ -15,6 +15,7 @@ from alerts.transitions import LEADER, follow
 from pipeline.catalog.runs import READY, STARTING, Nodes, parse_nodes
 from pipeline.records import ActionTransition, AttemptTransition, Transition
 
+ASKS = 4.0  # seconds: who waits asks about every second, and one that is gone must not be counted on
 TAKEN_UP = timedelta(seconds=60)  # that an issued attempt has until its launchers have begun it
 SLACK = timedelta(seconds=2)  # between the clocks of ingest, which hears launchers ask, and ours
 
@@ -23,7 +24,7 @@ def first(snapshot: Snapshot, used: Mapping[str, AttemptLook], patience: float, 
     """An attempt for each run of several nodes whose launchers have come; `used`: the last attempts of runs that the snapshot has not."""
     waiting: dict[str, list[LauncherLook]] = {}
     for one in asking(snapshot):
-        if parse_nodes(one.nodes).several:
+        if one.age <= ASKS and parse_nodes(one.nodes).several:
             waiting.setdefault(one.run, []).append(one)
     for name, here in waiting.items():
         run, wanted = snapshot.run(name), parse_nodes(here[0].nodes)
@@ -59,8 +60,8 @@ def barrier(snapshot: Snapshot, action: ActionTransition) -> Barrier | None:
     old = run.attempt(action.attempt) if run else None
     if run is None or old is None or not old.nodes or run.attempt(action.new_attempt):
         return None
-    heard = snapshot.launchers_of(run.run)
-    here = {one.node: one for one in heard if one.state == READY or (one.state == STARTING and not one.attempt)}
+    heard = [one for one in snapshot.launchers_of(run.run) if one.age <= ASKS]
+    here = {one.node: one for one in heard if one.state == READY or (one.state == STARTING and not one.attempt and not _meant(one, old))}
     wanted = parse_nodes(next((one.nodes for one in heard if one.nodes), str(len(old.nodes))))
     return Barrier(
         old,
@@ -92,7 +93,7 @@ def again(snapshot: Snapshot, action: ActionTransition, down: Collection[str], p
     if found.old.members[0] in found.missing and found.old.state != "ended":
         made.append(_ended(found.old, action, now))
     reason = f"all that go on are ready: {_names(found.chosen)}{why}"
-    made.append(_issue(action.run, action.new_attempt, action.launch, found.chosen, reason, now, action.action))
+    made.append(_issue(action.run, action.new_attempt, action.launch, found.chosen, reason, now, action.action, seen_by=found.ready))
     return made
 
 
@@ -111,7 +112,13 @@ def _on_its_way(last: AttemptLook, here: Sequence[LauncherLook], now: datetime) 
     """Whether one that asks was meant by the last attempt, and has not said yet that it began it."""
     if last.issued_at is None or now - last.issued_at >= TAKEN_UP:
         return False
-    return any(one.node in last.nodes and one.at - timedelta(seconds=one.waited) <= last.issued_at + SLACK for one in here)
+    return any(_meant(one, last) for one in here)
+
+
+def _meant(one: LauncherLook, attempt: AttemptLook) -> bool:
+    """Whether a launcher that asks was named by `attempt`, and has not said yet that it began it."""
+    asked_at = one.at - timedelta(seconds=one.waited)
+    return one.node in attempt.nodes and attempt.issued_at is not None and asked_at <= attempt.issued_at + SLACK
 
 
 def _goes_on(snapshot: Snapshot, run: RunLook, current: AttemptLook) -> bool:
@@ -145,8 +152,16 @@ def _ended(old: AttemptLook, action: ActionTransition, now: datetime) -> Attempt
 
 
 def _issue(
-    run: str, attempt: str, launch: int, chosen: Sequence[LauncherLook], reason: str, now: datetime, action: str = ""
+    run: str,
+    attempt: str,
+    launch: int,
+    chosen: Sequence[LauncherLook],
+    reason: str,
+    now: datetime,
+    action: str = "",
+    seen_by: Sequence[LauncherLook] = (),
 ) -> AttemptTransition:
+    """`seen_by`: those who have just looked for checkpoints; a spare did when it came, which may be long ago."""
     return AttemptTransition(
         old_state="",
         new_state="issued",
@@ -157,7 +172,7 @@ def _issue(
         attempt=attempt,
         launch=launch,
         node=chosen[0].node,
-        resume_from=resume(chosen),
+        resume_from=resume(seen_by) or resume(chosen),
         action=action,
         nodes=",".join(one.node for one in chosen),
         master=chosen[0].address,
