@@ -1,9 +1,9 @@
 """A world for the leader: rows written as launchers and agents write them, a clock that we turn, and the real store."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -30,9 +30,39 @@ from pipeline.store import Store
 NODE = "node-a"
 
 
+class Killed(Exception):
+    """The leader died here."""
+
+
+class Mortal:
+    """The real store, in the hands of a leader that dies at its `nth` insert; counts them."""
+
+    def __init__(self, store: Store, nth: int, *, after: bool = False) -> None:
+        self._store, self.left, self._after = store, nth, after
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def insert(self, records: Sequence[Record], *, token: str) -> None:
+        self._at(lambda: self._store.insert(records, token=token))
+
+    def insert_rows(self, table: str, rows: Sequence[Any], *, token: str) -> None:
+        self._at(lambda: self._store.insert_rows(table, rows, token=token))
+
+    def _at(self, write: Callable[[], None]) -> None:
+        self.left -= 1
+        if self.left == 0 and not self._after:
+            raise Killed
+        write()
+        if self.left == 0:
+            raise Killed
+
+
 @dataclass
 class World:
     """One run with two ranks on one node. `now` is the wall clock of everybody, `mono` the leader's stopwatch."""
+
+    Killed: ClassVar = Killed
 
     store: Any  # a Store
     settings: Settings
@@ -53,6 +83,10 @@ class World:
     def wait(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
         self.mono += seconds
+
+    def mortal(self, nth: int, *, after: bool = False) -> Mortal:
+        """The store for a leader that dies at its `nth` insert from now on: before it, or just after."""
+        return Mortal(self.store, nth, after=after)
 
     def restart_jobs(self) -> None:
         """As after a kill -9: nothing remembered, a higher term."""

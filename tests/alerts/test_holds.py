@@ -1,6 +1,6 @@
 """Silences, maintenance and pauses through the leader's tick, over the real store; and the leader killed at each of its writes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -8,8 +8,7 @@ import pytest
 
 from alerts.holds import hold_id
 from pipeline.hold_records import MaintenanceTransition, PauseTransition, SilenceTransition
-from pipeline.records import Record, Request
-from pipeline.store import Store
+from pipeline.records import Request
 
 MOST_WRITES = 60
 
@@ -336,41 +335,13 @@ def test_an_acknowledgement_that_comes_after_the_resolve_changes_nothing(world: 
 # --- kill -9 ---------------------------------------------------------------------------------
 
 
-class Killed(Exception):
-    """The leader died here."""
-
-
-class Mortal:
-    """The real store, in the hands of a leader that dies at its `nth` insert."""
-
-    def __init__(self, store: Store, nth: int, *, after: bool) -> None:
-        self._store, self.left, self._after = store, nth, after
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def insert(self, records: Sequence[Record], *, token: str) -> None:
-        self._at(lambda: self._store.insert(records, token=token))
-
-    def insert_rows(self, table: str, rows: Sequence[Any], *, token: str) -> None:
-        self._at(lambda: self._store.insert_rows(table, rows, token=token))
-
-    def _at(self, write: Callable[[], None]) -> None:
-        self.left -= 1
-        if self.left == 0 and not self._after:
-            raise Killed
-        write()
-        if self.left == 0:
-            raise Killed
-
-
 def ticks(world: Any) -> None:
     """A tick, after as many restarts as it takes."""
     while True:
         world.wait(0.5)
         try:
             world.tick()
-        except Killed:
+        except world.Killed:
             world.restart_jobs()
         else:
             return
@@ -427,12 +398,12 @@ SWEEPS = [
 ]
 
 
-def sweep(new_world: Callable[..., Any], store: Store, stride: int, side: int, story: Callable[[Any], None]) -> Any:
+def sweep(new_world: Callable[..., Any], stride: int, side: int, story: Callable[[Any], None]) -> Any:
     """`story` with the leader killed at one write after another; yields each world when it is over."""
     for nth in range(1, MOST_WRITES, stride):
         world = new_world(f"w{nth}")
         world.now += timedelta(minutes=10 * nth)  # a pause holds for everything: each world has a time of its own
-        world.leaders_store = leader = Mortal(store, nth, after=side == 2 or (side == 1 and nth % 2 == 0))
+        world.leaders_store = leader = world.mortal(nth, after=side == 2 or (side == 1 and nth % 2 == 0))
         story(world)
         yield world, f"killed at write {nth}"
         if leader.left > 0:
@@ -441,10 +412,8 @@ def sweep(new_world: Callable[..., Any], store: Store, stride: int, side: int, s
 
 
 @pytest.mark.parametrize(("stride", "side"), SWEEPS)
-def test_a_silence_over_the_clear_is_the_same_however_often_the_leader_dies(
-    new_world: Callable[..., Any], store: Store, stride: int, side: int
-) -> None:
-    for world, where in sweep(new_world, store, stride, side, silence_over_the_clear):
+def test_a_silence_over_the_clear_is_the_same_however_often_the_leader_dies(new_world: Callable[..., Any], stride: int, side: int) -> None:
+    for world, where in sweep(new_world, stride, side, silence_over_the_clear):
         last = world.incidents()[-1]
         assert (last.new_state, last.acknowledged_by) == ("resolved", "bob (PagerDuty)"), where
         assert [i.actor for i in world.incidents()].count("bob (PagerDuty)") == 1, where
@@ -456,9 +425,9 @@ def test_a_silence_over_the_clear_is_the_same_however_often_the_leader_dies(
 
 @pytest.mark.parametrize(("stride", "side"), SWEEPS)
 def test_a_pause_in_the_middle_of_an_action_is_the_same_however_often_the_leader_dies(
-    new_world: Callable[..., Any], store: Store, stride: int, side: int
+    new_world: Callable[..., Any], stride: int, side: int
 ) -> None:
-    for world, where in sweep(new_world, store, stride, side, pause_in_the_middle):
+    for world, where in sweep(new_world, stride, side, pause_in_the_middle):
         moves = [a.new_state for a in world.actions() if a.new_state != a.old_state]
         assert moves == ["issued", "cancelled", "issued", "accepted", "succeeded"], where
         assert len({a.action for a in world.actions()}) == 2, where

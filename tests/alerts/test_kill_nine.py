@@ -1,45 +1,14 @@
 """kill -9 of the leader at every one of its writes, just before it and just after it: the rows that remain are the same."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from pipeline.records import Record
-from pipeline.store import Store
-
 MOST_WRITES = 40
 
 
-class Killed(Exception):
-    """The leader died here."""
-
-
-class Mortal:
-    """The real store, in the hands of a leader that dies at its `nth` insert."""
-
-    def __init__(self, store: Store, nth: int, *, after: bool) -> None:
-        self._store, self._left, self._after = store, nth, after
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def insert(self, records: Sequence[Record], *, token: str) -> None:
-        self._at(lambda: self._store.insert(records, token=token))
-
-    def insert_rows(self, table: str, rows: Sequence[Any], *, token: str) -> None:
-        self._at(lambda: self._store.insert_rows(table, rows, token=token))
-
-    def _at(self, write: Any) -> None:
-        self._left -= 1
-        if self._left == 0 and not self._after:
-            raise Killed
-        write()
-        if self._left == 0:
-            raise Killed
-
-
-def drill(world: Any, leader: Mortal) -> None:
+def drill(world: Any, leader: Any) -> None:
     """A rank is killed; the run comes back. The leader ticks all along, and is started again whenever it died."""
     world.leaders_store = leader
 
@@ -82,7 +51,7 @@ def _survived(world: Any) -> bool:
     world.wait(0.5)
     try:
         world.tick()
-    except Killed:
+    except world.Killed:
         return False
     return True
 
@@ -103,12 +72,12 @@ SWEEPS = [
 
 @pytest.mark.parametrize(("stride", "side"), SWEEPS)
 def test_the_leader_killed_at_any_of_its_writes_leaves_one_incident_one_action_one_trigger_and_one_resolve(
-    new_world: Callable[..., Any], store: Store, stride: int, side: int
+    new_world: Callable[..., Any], stride: int, side: int
 ) -> None:
     """`side`: 0 dies before the write, 2 after it, 1 in turn."""
     for nth in range(1, MOST_WRITES, stride):
         world = new_world(f"w{nth}")
-        leader = Mortal(store, nth, after=side == 2 or (side == 1 and nth % 2 == 0))
+        leader = world.mortal(nth, after=side == 2 or (side == 1 and nth % 2 == 0))
         drill(world, leader)
         where = f"killed at write {nth}"
         assert len([a for a in world.attempts() if a.new_state == "issued"]) == 1, where
@@ -123,7 +92,7 @@ def test_the_leader_killed_at_any_of_its_writes_leaves_one_incident_one_action_o
         assert [a.new_state for a in world.actions() if a.old_state != a.new_state] == ["issued", "accepted", "succeeded"], where
         events = ["acknowledge", "resolve", "trigger"]
         assert sorted(told(world)) == [("log", e) for e in events] + [("pager", e) for e in events], where
-        if leader._left > 0:
+        if leader.left > 0:
             break
     else:
         raise AssertionError("the leader writes more than was tried")

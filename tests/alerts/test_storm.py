@@ -1,7 +1,7 @@
 """Storms, flapping and silences over the clear through the leader's tick: rows as agents send them, against the real store."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,9 @@ from pipeline.records import (
     IncidentTransition,
     Live,
     NotificationTransition,
-    Record,
     Request,
     RunTransition,
 )
-from pipeline.store import Store
 
 GB = 10**9
 MOST_WRITES = 60
@@ -93,41 +91,13 @@ class Nodes:
             ticks(self.world)
 
 
-class Killed(Exception):
-    """The leader died here."""
-
-
-class Mortal:
-    """The real store, in the hands of a leader that dies at its `nth` insert; counts them."""
-
-    def __init__(self, store: Store, nth: int, *, after: bool = False) -> None:
-        self._store, self.left, self._after = store, nth, after
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def insert(self, records: Sequence[Record], *, token: str) -> None:
-        self._at(lambda: self._store.insert(records, token=token))
-
-    def insert_rows(self, table: str, rows: Sequence[Any], *, token: str) -> None:
-        self._at(lambda: self._store.insert_rows(table, rows, token=token))
-
-    def _at(self, write: Callable[[], None]) -> None:
-        self.left -= 1
-        if self.left == 0 and not self._after:
-            raise Killed
-        write()
-        if self.left == 0:
-            raise Killed
-
-
 def ticks(world: Any, times: int = 1) -> None:
     """Ticks half a second apart, with as many restarts as it takes."""
     while times:
         world.wait(0.5)
         try:
             world.tick()
-        except Killed:
+        except world.Killed:
             world.restart_jobs()
         else:
             times -= 1
@@ -218,7 +188,7 @@ def test_a_fault_of_500_places_is_written_in_a_handful_of_inserts_and_its_page_f
     for name in nodes.names:
         nodes.free[name] = {f"/data/{n}": -1 for n in range(10)}
     nodes.passes(1)
-    world.ticker, world.leaders_store = None, Mortal(world.store, 10**6)
+    world.ticker, world.leaders_store = None, world.mortal(10**6)
     nodes.passes(1)
     assert len(findings(world)) == 500
     (one,) = incidents(world)
@@ -414,13 +384,13 @@ SWEEPS = [
 
 
 @pytest.mark.parametrize(("stride", "side"), SWEEPS)
-def test_a_storm_is_the_same_however_often_the_leader_dies(new_world: Any, store: Store, tmp_path: Path, stride: int, side: int) -> None:
+def test_a_storm_is_the_same_however_often_the_leader_dies(new_world: Any, tmp_path: Path, stride: int, side: int) -> None:
     for nth in range(1, MOST_WRITES, stride):
         world = new_world(f"w{nth}")
         world.now += timedelta(minutes=20 * nth)  # faults of nodes are everybody's: each world has a time of its own
         world.settings = world.settings.model_copy(update={"detect": world.settings.detect.model_copy(update={"settle": 20})})
         nodes = Nodes(world, tmp_path / world.name, 6, prefix=world.name)
-        world.leaders_store = leader = Mortal(store, nth, after=side == 2 or (side == 1 and nth % 2 == 0))
+        world.leaders_store = leader = world.mortal(nth, after=side == 2 or (side == 1 and nth % 2 == 0))
         story(world, nodes)
         where = f"killed at write {nth}"
         left = [i for i in incidents(world) if not i.merged_into]
