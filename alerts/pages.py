@@ -20,6 +20,7 @@ from pipeline.catalog.faults import RESTART_LOOP
 from pipeline.hostlist import fold
 from pipeline.loss import loss_sentence
 from pipeline.records import ActionTransition, IncidentTransition
+from pipeline.wording import listed
 
 MAIN, STOPPED = "", ":stopped"
 """The alerts that an incident may have, as endings of its dedup key."""
@@ -122,8 +123,7 @@ def _price(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
 
 def _hit(facts: Facts) -> str:
     """Who is hit by a fault of nodes."""
-    more = f" and {len(facts.runs) - _NAMED} more" if len(facts.runs) > _NAMED else ""
-    return f"runs there: {', '.join(facts.runs[:_NAMED])}{more}" if facts.runs else ""
+    return f"runs there: {listed(facts.runs, _NAMED)}" if facts.runs else ""
 
 
 _NAMED = 3  # runs that a summary names
@@ -242,7 +242,7 @@ def _where(incident: IncidentTransition, facts: Facts) -> str:
 def _listed(nodes: Sequence[str]) -> str:
     """`gpu-[001-050]`, as schedulers take it; of names without order the first ones."""
     folded = fold(nodes)
-    return folded if len(folded) <= _LONGEST else f"{', '.join(nodes[:_FIRST])} and {len(nodes) - _FIRST} more"
+    return folded if len(folded) <= _LONGEST else listed(nodes, _FIRST)
 
 
 _LONGEST, _FIRST = 300, 10  # characters of a list of nodes; nodes that are named where it is longer

@@ -52,7 +52,6 @@ class Meeting:
         self.poller.start()
         deadline = monotonic() + self.gather
         while monotonic() < deadline:
-            self.say(STARTING, "", launch, search.told)
             self.turn(_LOOK)
             if end := self._asked_to_end("before an attempt was started here") or self._over():
                 return end
@@ -90,9 +89,9 @@ class Meeting:
     def end(self, attempt: str, launch: int) -> End | Request:
         """After our command ended well: the end of the run, or the request that begins it anew on all nodes."""
         self._open = True
+        self.say(DONE, attempt, launch, "")
         deadline = monotonic() + self.patience
         while monotonic() < deadline:
-            self.say(DONE, attempt, launch, "")
             self.turn(_LOOK)
             if end := self._asked_to_end("after the command ended well here") or self._over():
                 return replace(end, code=0)

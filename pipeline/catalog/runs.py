@@ -1,12 +1,15 @@
 """What may name a run, and what its launchers say of themselves, once: who starts a run and who is asked about it read it alike."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 from pipeline.errors import InputError
 
 MOST_NODES: Final = 100_000
+SLACK: Final = timedelta(seconds=2)  # between the clocks of ingest, which hears launchers ask, and of the leader, which issues attempts
 _RUN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 _NODES: Final = re.compile(r"(\d{1,6})(?::(\d{1,6}))?", re.ASCII)
 
@@ -48,3 +51,8 @@ def parse_nodes(text: str) -> Nodes:
     if not 1 <= least <= most <= MOST_NODES:
         raise InputError(f"nodes {text!r} must be a number such as 4, or least and most such as 2:4, from 1 to {MOST_NODES}")
     return Nodes(least, most)
+
+
+def meant(node: str, asking_since: datetime, nodes: Collection[str], issued_at: datetime) -> bool:
+    """Whether an attempt for `nodes` was issued for the launcher on `node`: it asked already. One started later is a spare."""
+    return node in nodes and asking_since <= issued_at + SLACK

@@ -7,8 +7,7 @@ duplicate, acknowledge it and store nothing. So a token counts only while its pa
 
 import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,38 +16,35 @@ _ADDED: Final = b"1"  # an entry's first field; the others are the part's name a
 _PART: Final = re.compile(r"(.+?)_(\d+)_(\d+)_\d+(?:_\d+)?")  # the last: of a mutation
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The blocks (one an insert) that a part of a partition holds, by its name."""
-
-    partition: str
-    first: int
-    last: int
-
-    def holds(self, other: "Blocks") -> bool:
-        """Whether all of `other`'s blocks are among these."""
-        return self.partition == other.partition and self.first <= other.first and other.last <= self.last
+Parts = Mapping[str, Sequence[tuple[int, int]]]
+"""Of each partition the blocks (one an insert) that its parts hold: the first and the last of each part."""
 
 
 def forget_cut_short(data: Path) -> int:
     """Drops such tokens from every table under `data`, the folder of a database that nobody has open. How many there were."""
-    return sum(_mend(log, parts) for logs in data.glob(f"store/*/*/{LOGS}") for parts in [_parts(logs.parent)] for log in _files(logs))
+    forgotten = 0
+    for logs in data.glob(f"store/*/*/{LOGS}"):
+        parts = _parts(logs.parent)
+        forgotten += sum(_mend(log, parts) for log in logs.glob("deduplication_log_*.txt"))
+    return forgotten
 
 
-def _files(logs: Path) -> Iterable[Path]:
-    return sorted(logs.glob("deduplication_log_*.txt"))
+def _parts(table: Path) -> Parts:
+    parts: dict[str, list[tuple[int, int]]] = {}
+    for entry in os.scandir(table):
+        if entry.is_dir() and (found := _blocks(entry.name)):
+            partition, first, last = found
+            parts.setdefault(partition, []).append((first, last))
+    return parts
 
 
-def _parts(table: Path) -> list[Blocks]:
-    return [found for entry in os.scandir(table) if entry.is_dir() and (found := _blocks(entry.name))]
-
-
-def _blocks(name: str) -> Blocks | None:
+def _blocks(name: str) -> tuple[str, int, int] | None:
+    """The partition of a part, and the first and the last of its blocks, by its name."""
     found = _PART.fullmatch(name)
-    return Blocks(found[1], int(found[2]), int(found[3])) if found else None
+    return (found[1], int(found[2]), int(found[3])) if found else None
 
 
-def _mend(log: Path, parts: list[Blocks]) -> int:
+def _mend(log: Path, parts: Parts) -> int:
     lines = log.read_bytes().splitlines(keepends=True)
     kept = list(_kept(lines, parts))
     if len(kept) < len(lines):
@@ -61,10 +57,15 @@ def _mend(log: Path, parts: list[Blocks]) -> int:
     return len(lines) - len(kept)
 
 
-def _kept(lines: Iterable[bytes], parts: list[Blocks]) -> Iterator[bytes]:
+def _kept(lines: Iterable[bytes], parts: Parts) -> Iterator[bytes]:
     """The lines but for those that add a token whose part is nowhere. What is of another form stays as it is."""
     for line in lines:
         fields = line.rstrip(b"\n").split(b"\t")
-        blocks = _blocks(fields[1].decode("utf-8", "replace")) if len(fields) == 3 and fields[0] == _ADDED else None
-        if blocks is None or any(part.holds(blocks) for part in parts):
+        added = _blocks(fields[1].decode("utf-8", "replace")) if len(fields) == 3 and fields[0] == _ADDED else None
+        if added is None or _there(added, parts):
             yield line
+
+
+def _there(added: tuple[str, int, int], parts: Parts) -> bool:
+    partition, first, last = added
+    return any(begin <= first and last <= end for begin, end in parts.get(partition, ()))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pipeline.catalog.runs import STATES, check_run, parse_nodes
+from pipeline.catalog.runs import STATES, check_run, meant, parse_nodes
 from pipeline.clock import Clock, monotonic, to_micros, utcnow
 from pipeline.errors import InputError, StoreError, StoreUnavailable
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, Reader, issued
@@ -24,7 +24,6 @@ MAX_TEXT: Final = 256
 MAX_PATH: Final = 4096
 MAX_RANKS: Final = 1 << 20
 LAUNCHERS: Final = 20_000  # whose last beats are remembered
-SLACK: Final = timedelta(seconds=2)  # between the clocks of ingest and of the leader
 _KEYS: Final = frozenset({"run", "node", "attempt", "launch", "state", "ranks", "wait", "seen", "nodes", "address", "waited", "resume"})
 
 Ask = Callable[[Iterable[str]], Awaitable[Mapping[str, Issued]]]
@@ -170,8 +169,7 @@ def _is_for(question: Question, attempt: IssuedAttempt, now: datetime) -> bool:
         return False
     if not attempt.nodes:
         return not parse_nodes(question.nodes).several
-    asking_since = now - timedelta(seconds=question.waited)
-    return question.node in attempt.nodes and attempt.issued_at >= asking_since - SLACK
+    return meant(question.node, now - timedelta(seconds=question.waited), attempt.nodes, attempt.issued_at)
 
 
 @dataclass(slots=True)

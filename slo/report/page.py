@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.layers import Category
 from pipeline.spans import long_span
+from pipeline.wording import listed
 from slo.figures import Spread
 from slo.report.facts import UNEXPLAINED, Cause, Facts, IncidentFacts, Quiet
 
@@ -227,7 +228,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequen
 
 
 def _names(given: Sequence[str]) -> str:
-    return ", ".join(given[:NAMES]) + (f" and {len(given) - NAMES} more" if len(given) > NAMES else "")
+    return listed(given, NAMES)
 
 
 def _text(text: str) -> str:

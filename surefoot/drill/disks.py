@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from surefoot.drill import kernel
+
 _CLONE_NEWNS: Final = 0x0002_0000
 _MS_RDONLY, _MS_REMOUNT, _MS_REC, _MS_PRIVATE = 1, 32, 1 << 14, 1 << 18
 _MNT_DETACH: Final = 2
@@ -23,7 +25,7 @@ _BUSY_LOOK: Final = 0.01
 
 def unshare() -> None:
     """A mount namespace of our own, from which nothing gets out. Raises OSError."""
-    _call("unshare", _CLONE_NEWNS)
+    kernel.call("unshare", _CLONE_NEWNS)
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE, None)
 
 
@@ -35,7 +37,7 @@ def mounted(folder: Path, size: int) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            _call("umount2", os.fsencode(folder), _MNT_DETACH)
+            kernel.call("umount2", os.fsencode(folder), _MNT_DETACH)
 
 
 def fill(folder: Path) -> int:
@@ -73,11 +75,4 @@ def remount(folder: Path, *, read_only: bool, pause: Callable[[float], object] =
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None) -> None:
     words = [None if word is None else os.fsencode(word) for word in (source, target, kind, data)]
-    _call("mount", *words[:3], ctypes.c_ulong(flags), words[3], about=target)
-
-
-def _call(name: str, *arguments: object, about: str | None = None) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if getattr(libc, name)(*arguments) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), about)
+    kernel.call("mount", *words[:3], ctypes.c_ulong(flags), words[3], about=target)

@@ -4,7 +4,6 @@ The drill's process moves into a network namespace before anything is started; a
 node. All of it ends with the last process in it: whatever becomes of a drill, no interface is left behind.
 """
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -20,6 +19,7 @@ from exporters.job.procfs import pids
 from pipeline.catalog.faults import HOST_DOWN
 from pipeline.errors import NotPossible
 from pipeline.secrets import ingest_token
+from surefoot.drill import kernel
 from surefoot.drill.inject import NAMES, Subject, command, place_of, spawn
 from surefoot.drill.plan import Plan
 from surefoot.drill.stack import Stack, free_ports
@@ -59,11 +59,8 @@ class Host:
 
 def prepare() -> None:
     """Give this process, and with it all that it starts, a network of its own. Raises NotPossible."""
-    libc = ctypes.CDLL(None, use_errno=True)
     try:
-        if libc.unshare(_CLONE_NEWNET) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+        kernel.call("unshare", _CLONE_NEWNET)
         _ip("link", "set", "lo", "up")
         _ip("link", "add", "surefoot", "type", "bridge")
         _ip("address", "add", f"{BRIDGE}/24", "dev", "surefoot")

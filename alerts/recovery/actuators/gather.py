@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from alerts.recovery.actuators.attempts import asking
 from alerts.snapshot import AttemptLook, LauncherLook, RunLook, Snapshot
 from alerts.transitions import LEADER, follow
-from pipeline.catalog.runs import READY, STARTING, Nodes, parse_nodes
+from pipeline.catalog.runs import READY, STARTING, Nodes, meant, parse_nodes
 from pipeline.records import ActionTransition, AttemptTransition, Transition
+from pipeline.wording import listed
 
 ASKS = 4.0  # seconds: who waits asks about every second, and one that is gone must not be counted on
 TAKEN_UP = timedelta(seconds=60)  # that an issued attempt has until its launchers have begun it
-SLACK = timedelta(seconds=2)  # between the clocks of ingest, which hears launchers ask, and ours
 
 
 def first(snapshot: Snapshot, used: Mapping[str, AttemptLook], patience: float, now: datetime) -> Iterator[AttemptTransition]:
@@ -117,8 +117,8 @@ def _on_its_way(last: AttemptLook, here: Sequence[LauncherLook], now: datetime) 
 
 def _meant(one: LauncherLook, attempt: AttemptLook) -> bool:
     """Whether a launcher that asks was named by `attempt`, and has not said yet that it began it."""
-    asked_at = one.at - timedelta(seconds=one.waited)
-    return one.node in attempt.nodes and attempt.issued_at is not None and asked_at <= attempt.issued_at + SLACK
+    asking_since = one.at - timedelta(seconds=one.waited)
+    return attempt.issued_at is not None and meant(one.node, asking_since, attempt.nodes, attempt.issued_at)
 
 
 def _goes_on(snapshot: Snapshot, run: RunLook, current: AttemptLook) -> bool:
@@ -187,5 +187,4 @@ def resume(chosen: Sequence[LauncherLook]) -> str:
 
 
 def _names(launchers: Sequence[LauncherLook]) -> str:
-    names = [one.node for one in launchers]
-    return ", ".join(names) if len(names) <= 8 else f"{', '.join(names[:8])} and {len(names) - 8} more"
+    return listed([one.node for one in launchers], 8)

@@ -4,8 +4,8 @@ from pipeline.catalog.faults import FILESYSTEM_FULL
 from pipeline.clock import utcnow
 from surefoot.drill import disks
 from surefoot.drill.inject import await_step
-from surefoot.drill.kinds.kind import Kind, Scene
-from surefoot.drill.kinds.small_disk import INTERVAL, OUTLAST, SIZE, prepare, small_disk, truth
+from surefoot.drill.kinds.kind import Scene
+from surefoot.drill.kinds.small_disk import SIZE, of_the_disk, truth
 from surefoot.drill.plan import Truth
 
 
@@ -22,13 +22,4 @@ def remove(scene: Scene) -> str:
     return "the drill deleted what it had written"
 
 
-DISK_FULL = Kind(
-    name="disk-full",
-    fault=FILESYSTEM_FULL,
-    inject=inject,
-    remove=remove,
-    prepare=lambda: prepare("disk-full"),
-    ground=small_disk,
-    steps=OUTLAST,
-    agent_interval=INTERVAL,
-)
+DISK_FULL = of_the_disk("disk-full", FILESYSTEM_FULL, inject, remove)

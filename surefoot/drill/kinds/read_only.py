@@ -4,8 +4,8 @@ from pipeline.catalog.faults import FILESYSTEM_READ_ONLY
 from pipeline.clock import utcnow
 from surefoot.drill import disks
 from surefoot.drill.inject import await_step
-from surefoot.drill.kinds.kind import Kind, Scene
-from surefoot.drill.kinds.small_disk import INTERVAL, OUTLAST, prepare, small_disk, truth
+from surefoot.drill.kinds.kind import Scene
+from surefoot.drill.kinds.small_disk import of_the_disk, truth
 from surefoot.drill.plan import Truth
 
 
@@ -22,13 +22,4 @@ def remove(scene: Scene) -> str:
     return "the drill remounted it, writable again"
 
 
-READ_ONLY = Kind(
-    name="read-only",
-    fault=FILESYSTEM_READ_ONLY,
-    inject=inject,
-    remove=remove,
-    prepare=lambda: prepare("read-only"),
-    ground=small_disk,
-    steps=OUTLAST,
-    agent_interval=INTERVAL,
-)
+READ_ONLY = of_the_disk("read-only", FILESYSTEM_READ_ONLY, inject, remove)

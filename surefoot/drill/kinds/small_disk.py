@@ -1,15 +1,16 @@
 """What the kinds about disks share: a training whose checkpoints lie on a small file system of their own."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from pipeline.catalog.fault import Fault
 from pipeline.errors import NotPossible
 from surefoot.drill import disks
-from surefoot.drill.kinds.kind import Ground, Scene
+from surefoot.drill.kinds.kind import Ground, Kind, Scene
 from surefoot.drill.plan import Located, Truth
 
 SIZE: Final = 64 << 20  # bytes; a checkpoint that fails in the middle and is deleted frees far less than the 2 % that count as full
@@ -38,3 +39,17 @@ def truth(scene: Scene, fault: Fault, at: datetime, what: str) -> Truth:
     """The node's fault, at the mount: of no attempt and no rank."""
     located = Located(fault.layer, scene.stack.settings.node, None, str(scene.ground.folder))
     return Truth(at, "", located, "", fault, what)
+
+
+def of_the_disk(name: str, fault: Fault, inject: Callable[[Scene], Truth], remove: Callable[[Scene], str]) -> Kind:
+    """A kind that hits the small disk, and is over when the drill has taken it away."""
+    return Kind(
+        name=name,
+        fault=fault,
+        inject=inject,
+        remove=remove,
+        prepare=partial(prepare, name),
+        ground=small_disk,
+        steps=OUTLAST,
+        agent_interval=INTERVAL,
+    )
