@@ -323,14 +323,19 @@ def test_a_failure_that_the_control_plane_cannot_keep_is_decided_here(launch, pl
 
 
 def test_the_last_words_of_a_run_wait_for_the_next_launcher_where_nobody_took_them(launch, plane, tmp_path):
-    started = launch("sh", "-c", "sleep 0.5")
+    away, told = tmp_path / "away", tmp_path / "told"
+    started = launch("sh", "-c", f"until [ -e {away} ]; do sleep 0.05; done")
     plane.until(lambda p: p.transitions("running"))
     plane.away = True
+    away.touch()
     assert started.wait() == 0
     assert not plane.transitions("ended")
     assert list((tmp_path / "rings" / "undelivered").iterdir())
     plane.away = False
-    launch("sh", "-c", "sleep 0.5", run="s").wait()
+    following = launch("sh", "-c", f"until [ -e {told} ]; do sleep 0.05; done", run="s")
+    plane.until(lambda p: ("r", "started", "finished") in p.states("runs"))
+    told.touch()
+    following.wait()
     assert plane.states("runs")[-3:] == [("s", "", "started"), ("r", "started", "finished"), ("s", "started", "finished")]
     assert [t["attempt"] for t in plane.transitions("ended")] == ["r-1", "s-1"]
     assert not list((tmp_path / "rings" / "undelivered").iterdir())
