@@ -5,9 +5,11 @@ Ages are seconds by the reader's monotonic clock (`alerts/ages.py`); None means 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from alerts.watched import Watched
+from pipeline.catalog.runs import GONE as LEFT
+from pipeline.catalog.runs import meant
 from pipeline.settings import DetectSettings
 
 FRESH = 2.5  # seconds: a rank whose last look is older than this is not judged
@@ -92,7 +94,12 @@ class LauncherLook:
     @property
     def heard(self) -> bool:
         """Whether it still asks."""
-        return self.age <= HEARD
+        return self.age <= HEARD and self.state != LEFT
+
+    def meant_by(self, attempt: "AttemptLook") -> bool:
+        """Whether it asks and was named by `attempt`, which it has not said yet that it began."""
+        asking_since = self.at - timedelta(seconds=self.waited)
+        return attempt.issued_at is not None and meant(self.node, asking_since, attempt.nodes, attempt.issued_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

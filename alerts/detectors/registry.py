@@ -11,6 +11,7 @@ from pipeline.catalog.faults import (
     COLLECTIVE_HANG,
     HOST_DOWN,
     LAUNCHER_LOST,
+    NODE_LEFT,
     RANK_CRASH,
     RANK_STOPPED,
     STARTUP_FAILURE,
@@ -35,7 +36,7 @@ class Detector:
 DETECTORS: tuple[Detector, ...] = (
     Detector(rank_exit.NAME, (RANK_CRASH, STARTUP_FAILURE), rank_exit.detect, rank_exit.clears, once=True),
     Detector(step_stall.NAME, (RANK_STOPPED, COLLECTIVE_HANG, RANK_CRASH), step_stall.detect, step_stall.clears),
-    Detector(heartbeat_lost.NAME, (TELEMETRY_LOST, HOST_DOWN, LAUNCHER_LOST), heartbeat_lost.detect, heartbeat_lost.clears),
+    Detector(heartbeat_lost.NAME, (TELEMETRY_LOST, HOST_DOWN, LAUNCHER_LOST, NODE_LEFT), heartbeat_lost.detect, heartbeat_lost.clears),
     Detector(fault_rule.NAME, tuple(dict.fromkeys(rule.fault for rule in RULES)), fault_rule.detect, fault_rule.clears),
 )
 BY_NAME: dict[str, Detector] = {d.name: d for d in DETECTORS}

@@ -9,7 +9,17 @@ from alerts.detectors import rank_exit
 from alerts.detectors.verdict import Verdict
 from alerts.incidents.lifecycle import State, open_incident
 from alerts.transitions import LEADER
-from pipeline.catalog.faults import BY_NAME, HOST_DOWN, HOST_OOM_KILL, LAUNCHER_LOST, RANK_CRASH, RANK_STOPPED, TELEMETRY_LOST, Fault
+from pipeline.catalog.faults import (
+    BY_NAME,
+    HOST_DOWN,
+    HOST_OOM_KILL,
+    LAUNCHER_LOST,
+    NODE_LEFT,
+    RANK_CRASH,
+    RANK_STOPPED,
+    TELEMETRY_LOST,
+    Fault,
+)
 from pipeline.records import FindingTransition, IncidentTransition
 
 KILLED = timedelta(seconds=15)  # a rank that died this close to a kill for want of memory on its node, or to a peer's host, died of it
@@ -89,7 +99,9 @@ def title(fault: Fault, run: str, node: str, rank: int | None, device: str = "")
 def is_located(verdict: Verdict) -> bool:
     """Whether the verdict names the one place: a rank, or for a silent node the node."""
     return (
-        verdict.located or verdict.rank is not None or (verdict.fault in (HOST_DOWN, TELEMETRY_LOST, LAUNCHER_LOST) and verdict.node != "")
+        verdict.located
+        or verdict.rank is not None
+        or (verdict.fault in (HOST_DOWN, TELEMETRY_LOST, LAUNCHER_LOST, NODE_LEFT) and verdict.node != "")
     )
 
 
@@ -104,6 +116,7 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
     if same or incident.new_state == State.RECOVERING or incident.attempt != verdict.attempt:
         return {}
     outranks = verdict.fault is HOST_DOWN and (incident.fault == TELEMETRY_LOST.name or _explained(incident, verdict))
+    outranks = outranks or (verdict.fault is NODE_LEFT and incident.node != verdict.node and _explained(incident, verdict))
     earlier = verdict.detector == rank_exit.NAME and incident.new_state in (State.OPEN, State.MITIGATING) and verdict.rank is not None
     earlier = (
         earlier and BY_NAME[incident.fault].layer == verdict.fault.layer and incident.onset is not None and verdict.onset <= incident.onset
@@ -119,7 +132,7 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
 
 
 def _explained(incident: IncidentTransition, verdict: Verdict) -> bool:
-    """Whether a fault of a run is explained by a host that went down: its ranks are gone, and the others wait for them or died of it."""
+    """Whether a fault of a run is explained by a node that is gone: its ranks are, too, and the others wait for them or died of it."""
     near = incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
     return near and incident.fault != HOST_DOWN.name
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from alerts.snapshot import AttemptLook, RunLook
 from pipeline.catalog.actions import END_RUN, RESTART_RUN, ActionKind
-from pipeline.catalog.faults import HOST_DOWN, RESTART_LOOP, STARTUP_FAILURE, Fault
+from pipeline.catalog.faults import HOST_DOWN, NODE_LEFT, RESTART_LOOP, STARTUP_FAILURE, Fault
 from pipeline.settings import RecoverySettings
 
 MAX_TRIES = 2  # actions on one attempt that came to nothing, before a person is needed
@@ -84,6 +84,8 @@ def decide(case: Case, now: datetime) -> Proposal | Refusal:
 
 
 def _where(case: Case) -> str:
+    if case.fault is NODE_LEFT:
+        return "with the launchers that are there"
     return f"without {case.node}" if case.fault is HOST_DOWN else "in place"
 
 

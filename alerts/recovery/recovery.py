@@ -58,7 +58,7 @@ class Recovery:
         for action in [*self.book.open_actions(), *filter(withdrawn, self.book.actions.values())]:
             run = snapshot.run(action.run)
             last = action
-            for step in launcher.answered(action, snapshot.answers):
+            for step in launcher.answered(action, snapshot.answers, run.attempt(action.attempt) if run else None):
                 self.book.write(step)
                 last = step
             if last.new_state in UNDER_WAY:

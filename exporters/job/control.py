@@ -3,6 +3,7 @@
 GET /v1/control?run=&node=&attempt=&launch=&state=&ranks=&wait=&seen=&nodes=&address=&waited=&resume=
 """
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Collection
@@ -14,6 +15,7 @@ import requests
 import structlog
 
 from pipeline.catalog.actions import CAPTURE, END_RUN, RESTART_RUN, STOP_RUN
+from pipeline.catalog.runs import FINISHING
 from pipeline.clock import from_micros, monotonic
 from pipeline.errors import ControlUnavailable, InputError
 
@@ -58,6 +60,14 @@ class Issued:
 
 
 @dataclass(frozen=True, slots=True)
+class Others:
+    """How many other launchers of the attempt said that its command ended well there, and how many go on with it."""
+
+    finished: int
+    unfinished: int
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a call brought."""
 
@@ -65,6 +75,8 @@ class Answer:
     issued: Issued | None = None
     requests: tuple[Request, ...] = ()
     end: str = ""  # why the run is over
+    without: str = ""  # the attempt that goes on without us
+    others: Others | None = None  # told to one that is finishing, once it is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +97,14 @@ def parse_answer(body: bytes) -> Answer:
     """The answer in a JSON body. Raises InputError naming what is wrong."""
     try:
         given = json.loads(body)
-        issued = given.get("attempt")
+        issued, others = given.get("attempt"), given.get("others")
         return Answer(
             int(given["term"]),
             _issued(issued) if issued else None,
             tuple(_request(r) for r in given.get("requests") or ()),
             str(given.get("end") or ""),
+            str(given.get("without") or ""),
+            Others(int(others["finished"]), int(others["unfinished"])) if others else None,
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as e:
         raise InputError(f"the control plane's answer cannot be used: {type(e).__name__}: {e}") from e
@@ -154,6 +168,10 @@ class Client:
         self._session.trust_env = False  # no proxy, no .netrc: the token goes to ingest alone
         self._session.headers["Authorization"] = f"Bearer {self.token}"
 
+    def again(self) -> "Client":
+        """The same over a connection of its own, for another thread."""
+        return Client(self.endpoint, self.token, self.run, self.node)
+
     def poll(self, situation: Situation, seen: Collection[str], wait: float) -> Answer:
         """Asks once, held open for up to `wait` seconds. Raises ControlUnavailable, for whatever cause."""
         query = {
@@ -191,8 +209,9 @@ class Poller:
     ) -> None:
         self.term = 0  # the highest one seen
         self.answered_at = monotonic()  # of the last answer; the start counts as one
-        self.end = ""  # why the run is over, as last heard
+        self.last = Answer(0)
         self.heard = False  # whether there was an answer at all
+        self.open = False  # the run was heard to go on: its end, when it comes, is this run's and not an earlier one's
         self._client = client
         self._wait = min(_WAIT, patience / 2)
         self._situation = situation
@@ -217,6 +236,16 @@ class Poller:
         if request.id in self._seen:
             self._seen.remove(request.id)
 
+    @property
+    def over(self) -> str:
+        """Why the run is over, as last heard; "" while it goes on."""
+        return self.last.end if self.open else ""
+
+    def ask_now(self) -> None:
+        """Asks once more in this very thread, beside the call that is held open: what was heard last may be old, as after a freeze."""
+        with contextlib.suppress(ControlUnavailable):
+            self._heed(self._client.again().poll(self._situation(), self._seen[-_SEEN:], 0.0))
+
     def close(self) -> None:
         """Ends polling; a call that is held open ends by itself."""
         self._stop.set()
@@ -225,7 +254,9 @@ class Poller:
         while not self._stop.is_set():
             began = monotonic()
             try:
-                answer = self._client.poll(self._situation(), self._seen[-_SEEN:], self._wait)
+                situation = self._situation()
+                wait = 0.0 if situation.state == FINISHING else self._wait  # what that waits for is no news
+                answer = self._client.poll(situation, self._seen[-_SEEN:], wait)
             except ControlUnavailable as e:
                 self._changed(False, str(e))
                 self._stop.wait(_PAUSE)
@@ -237,7 +268,7 @@ class Poller:
 
     def _take(self, answer: Answer) -> bool:
         """Delivers what is new; whether there was any."""
-        self.term, self.end, self.heard = max(self.term, answer.term), answer.end, True
+        self._heed(answer)
         new = [r for r in answer.requests if r.id not in self._seen and (r.id, r.term) not in self._delivered]
         for request in new:
             self._seen.append(request.id)
@@ -246,6 +277,10 @@ class Poller:
         if answer.issued:
             self._deliver(answer.issued)
         return bool(new or answer.issued)
+
+    def _heed(self, answer: Answer) -> None:
+        self.term, self.last, self.heard = max(self.term, answer.term), answer, True
+        self.open = self.open or not answer.end
 
     def _changed(self, reachable: bool, why: str) -> None:
         if reachable != self._reachable:

@@ -30,7 +30,7 @@ from exporters.job.tree import Tree, become_subreaper
 from exporters.sending.leftovers import folder_of
 from exporters.sending.sender import Sender
 from pipeline.catalog.actions import CAPTURE, RESTART_RUN, STOP_RUN
-from pipeline.catalog.runs import RUNNING, STARTING, STOPPING, WAITING, Nodes
+from pipeline.catalog.runs import GONE, RUNNING, STARTING, STOPPING, WAITING, Nodes
 from pipeline.clock import monotonic, utcnow
 from pipeline.settings import Settings
 
@@ -105,6 +105,9 @@ class Launcher:
             self._leave_nothing()
             self._facts.close()
             self._poller.close()
+            if self.nodes.several and self._poller.heard:
+                self._say(GONE, self._situation.attempt, self.launch)
+                self._poller.ask_now()
             sender.close(_FLUSH if sender.stats().reachable else _FLUSH_BLIND)
             tell_losses(sender.stats(), self._shipper.dropped)
         return end.code if end.code >= 0 else 128 - end.code
@@ -203,6 +206,8 @@ class Launcher:
         while attempt.code is None:
             self._turn(_LOOK)
             self._heed(attempt)
+            if (given_up := self._given_up(attempt)) is not None:
+                return given_up
             while self.loop.requests and attempt.code is None:
                 if (served := self._serve(attempt, self.loop.requests.popleft())) is not None:
                     return served
@@ -213,10 +218,11 @@ class Launcher:
             return End(code, f"ended by {number.name} to the launcher", asked=True)
         if code != 0:
             return self._verdict(attempt, code)
-        if self._journal.speaks:
+        if self._journal.speaks and not attempt.start.nodes:
             return End(0, "the command ended well")
-        after = self._meeting.end(attempt.start.attempt, attempt.start.launch)
-        return after if isinstance(after, End) else self._follow(after, attempt, 0)
+        others = len(attempt.start.nodes) - 1 if self._journal.speaks else None
+        after = self._meeting.end(attempt.start.attempt, attempt.start.launch, others)
+        return self._follow(after, attempt, 0) if isinstance(after, Request) else after
 
     def _heed(self, attempt: Attempt) -> None:
         """An interrupt is the command's to handle, so long as nobody gives a second one: it may be saving its work."""
@@ -257,6 +263,24 @@ class Launcher:
         self._journal.progress(start.attempt, request, "done", "the run was stopped")
         return End(code, request.reason or "stopped on request", asked=request.kind == STOP_RUN.name)
 
+    def _given_up(self, attempt: Attempt) -> Next | End | None:
+        """Of several: what follows where the run went on without this node, or is over, while the command still runs here."""
+        without, over = self._poller.last.without, self._poller.over
+        if not self.nodes.several or attempt.code is not None or not (without or over):
+            return None
+        self._enter(STOPPING)
+        self._journal.speaks = False
+        why = f"attempt {without} was begun without this node" if without else f"the run is over: {over}"
+        attempt.announce_stop(why)
+        attempt.stop(grace=0.0 if without else self.settings.job.grace, limit=self.settings.job.grace + _KILL_LIMIT, turn=self._turn)
+        code = self._ended(attempt, why)
+        return self._left_out(attempt) if without else End(code, why)
+
+    def _left_out(self, attempt: Attempt) -> Next | End:
+        self._journal.speaks = False
+        _log.warning("the run went on without this node", attempt=attempt.start.attempt, goes_on=self._poller.last.without)
+        return self._meeting.spare(attempt.start.launch + 1, Search(self.checkpoints))
+
     def _ended(self, attempt: Attempt, reason: str, action: str = "") -> int:
         """Writes the end of the attempt, after the ends of its ranks; gives the command's exit code."""
         attempt.scan()
@@ -265,6 +289,9 @@ class Launcher:
         attempt.close()
         self._turn(0.0)  # torchrun's last words
         self.loop.attempt = None
+        if self.nodes.several and self._journal.speaks and not action:
+            self._poller.ask_now()  # after a freeze the run may have gone on without us
+            self._journal.speaks = not self._poller.last.without
         code = attempt.code
         if code is None:  # it does not die: in D state
             code = -9
@@ -285,8 +312,11 @@ class Launcher:
         while monotonic() < deadline:
             if number := self.loop.asked_to_end:
                 return End(code, f"ended by {number.name} to the launcher", asked=True)
-            if self._poller.end and not self._journal.speaks:
-                return End(code, f"the run is over: {self._poller.end}")
+            if self.nodes.several and self._poller.over:
+                self._journal.speaks = False
+                return End(code, f"the run is over: {self._poller.over}")
+            if self._poller.last.without:
+                return self._left_out(attempt)
             while self.loop.requests:
                 if (after := self._answer(attempt, self.loop.requests.popleft(), code)) is not None:
                     return after

@@ -16,7 +16,7 @@ from exporters.job.loop import Loop
 from exporters.job.outcome import End, Next
 from exporters.job.surroundings import Search
 from pipeline.catalog.actions import END_RUN, RESTART_RUN, STOP_RUN
-from pipeline.catalog.runs import DONE, READY, STARTING, Nodes
+from pipeline.catalog.runs import DONE, FINISHING, READY, STARTING, Nodes
 from pipeline.clock import monotonic
 
 _LOOK: Final = 0.05  # seconds between two looks at what came
@@ -42,7 +42,6 @@ class Meeting:
     gather: float
     patience: float  # of a wait for the next attempt
     blind: float  # seconds without an answer after which nobody will bring us together
-    _open: bool = False  # the run was heard to go on: its end, when it comes, is this run's and not an earlier one's
 
     def first(self, launch: int, search: Search) -> Next | End | None:
         """The first attempt; None where the control plane does not answer."""
@@ -50,7 +49,16 @@ class Meeting:
         self._await(search)
         self.say(STARTING, "", launch, search.told)
         self.poller.start()
-        deadline = monotonic() + self.gather
+        return self._come(launch)
+
+    def spare(self, launch: int, search: Search) -> Next | End:
+        """The next attempt that takes this node in, after one that was begun without it."""
+        self._await(search)
+        self.say(STARTING, "", launch, search.told)
+        return self._come(launch) or End(_FAILED, "the control plane does not answer")
+
+    def _come(self, launch: int) -> Next | End | None:
+        without, deadline = "", monotonic() + self.gather
         while monotonic() < deadline:
             self.turn(_LOOK)
             if end := self._asked_to_end("before an attempt was started here") or self._over():
@@ -59,25 +67,31 @@ class Meeting:
                 return Next(issued)
             if not self.poller.heard and self.poller.silent_for() > self.blind:  # one that was heard comes back: the others wait, too
                 return None
+            if self.poller.last.without:  # for as long as it takes: the run is under way
+                deadline = monotonic() + self.gather
+            if self.poller.last.without not in ("", without):
+                without = self.poller.last.without
+                _log.info("this node waits as a spare", goes_on=without)
             while self.loop.requests:
                 request = self.loop.requests.popleft()
-                if end := self._ends(request, "", _FAILED):
-                    return end
+                if request.kind in (STOP_RUN.name, END_RUN.name) and request.attempt in ("", without) and not self.refusal(request):
+                    return End(0, request.reason or "the run ends", asked=request.kind == STOP_RUN.name)
         return End(_FAILED, f"no attempt was issued within {self.gather:g} s: the run takes {self.nodes} nodes, and fewer came")
 
     def next(self, request: Request, attempt: str, search: Search, code: int) -> Next | End:
         """The attempt after `attempt`, which `request` stopped here and, at its own pace, on every other node."""
-        self._open = True
+        self.poller.open = True
         self._await(search)
         deadline = monotonic() + self.patience
         while monotonic() < deadline:
             self.say(READY, "", request.launch, search.told)
             self.turn(_LOOK)
-            if end := self._asked_to_end(f"after attempt {attempt}") or self._over():
-                self._tell(attempt, request, "failed", end.reason)
+            if end := self._asked_to_end(f"after attempt {attempt}") or self._over():  # the others need not wait: our last word tells them
                 return replace(end, code=code or end.code)
             if issued := self._mine(request.launch):
                 return Next(issued, replace(request, new_attempt=issued.attempt, launch=issued.launch))
+            if self.poller.last.without:
+                return self.spare(request.launch, search)
             while self.loop.requests:
                 asked = self.loop.requests.popleft()
                 if end := self._ends(asked, attempt, code):
@@ -86,23 +100,41 @@ class Meeting:
         self._tell(attempt, request, "failed", why := f"no attempt was issued within {self.patience:g} s")
         return End(code, why)
 
-    def end(self, attempt: str, launch: int) -> End | Request:
-        """After our command ended well: the end of the run, or the request that begins it anew on all nodes."""
-        self._open = True
-        self.say(DONE, attempt, launch, "")
+    def end(self, attempt: str, launch: int, others: int | None) -> Next | End | Request:
+        """After our command ended well: the end of the run, or the request that begins it anew on all nodes.
+
+        `others`, where we speak for the run: the other nodes, whose commands end by themselves, and are not left to run on unwatched.
+        """
+        self.poller.open = True
+        self.say(DONE if others is None else FINISHING, attempt, launch, "")
         deadline = monotonic() + self.patience
-        while monotonic() < deadline:
+        while others is not None or monotonic() < deadline:
             self.turn(_LOOK)
             if end := self._asked_to_end("after the command ended well here") or self._over():
                 return replace(end, code=0)
+            if others is not None and (end := self._all_ended(others)):
+                return end
+            if self.poller.last.without:
+                return self.spare(launch + 1, Search(None))
             while self.loop.requests:
                 asked = self.loop.requests.popleft()
-                if end := self._ends(asked, attempt, 0):
+                if end := self._ends(asked, attempt, 0 if asked.kind == STOP_RUN.name else _FAILED):
                     return end
                 if asked.kind == RESTART_RUN.name and not self._refused(asked, attempt):
                     self._tell(attempt, asked, "accepted", asked.reason)
                     return asked
         return End(0, f"the command ended well here, and nobody told the run's end within {self.patience:g} s")
+
+    def _all_ended(self, others: int) -> End | None:
+        """The end of the run for one who speaks for it: no other node's command runs on, as far as anybody knows."""
+        if self.poller.silent_for() > self.blind:
+            return End(0, "the command ended well here; without the control plane nobody knows of the other nodes")
+        if (known := self.poller.last.others) is None or known.unfinished:
+            return None
+        missing = others - known.finished
+        return End(
+            0, f"the command ended well here; {missing} of {others} other nodes did not say so" if missing else "the command ended well"
+        )
 
     def _await(self, search: Search) -> None:
         """Who asks says which checkpoint it sees: all are to resume from one, so nobody asks before that is known."""
@@ -114,11 +146,11 @@ class Meeting:
         return issued if issued and issued.launch >= launch and self.node in issued.nodes else None
 
     def _over(self) -> End | None:
-        """The end of the run, told by who speaks for it."""
-        if not self.poller.end:
-            self._open = self._open or self.poller.heard
+        """The end of the run, told by who speaks for it; where that were we, others went on without us."""
+        if not self.poller.over:
             return None
-        return End(0, f"the run is over: {self.poller.end}") if self._open else None
+        self.journal.speaks = False
+        return End(0, f"the run is over: {self.poller.over}")
 
     def _asked_to_end(self, when: str) -> End | None:
         number = self.loop.asked_to_end

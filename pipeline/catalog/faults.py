@@ -64,6 +64,15 @@ LAUNCHER_LOST = Fault(
     "A run's launcher is gone: nobody watches or restarts its ranks",
     "start the run again",
 )
+NODE_LEFT = Fault(
+    "node_left",
+    Layer.FRAMEWORK,
+    Severity.CRITICAL,
+    5,
+    RESTART_RUN,
+    "A node has left its run while the others go on: its launcher ended or began anew",
+    "see why that launcher ended; start one in its place, with the run's id, if the run waits for it",
+)
 RESTART_LOOP = Fault(
     "restart_loop",
     Layer.SCHEDULER,
@@ -145,6 +154,7 @@ FAULTS: tuple[Fault, ...] = (
     HOST_DOWN,
     TELEMETRY_LOST,
     LAUNCHER_LOST,
+    NODE_LEFT,
     RESTART_LOOP,
     HOST_OOM_KILL,
     KERNEL_PANIC_REBOOT,

@@ -16,7 +16,9 @@ _NODES: Final = re.compile(r"(\d{1,6})(?::(\d{1,6}))?", re.ASCII)
 STARTING, RUNNING, STOPPING, WAITING = "starting", "running", "stopping", "waiting"
 READY: Final = "ready"  # the attempt is stopped here, and the next one may begin
 DONE: Final = "done"  # the command ended well here, not yet on the node that speaks for the run
-STATES: Final = frozenset({STARTING, RUNNING, STOPPING, WAITING, READY, DONE})
+FINISHING: Final = "finishing"  # it ended well on the node that speaks for the run; the other nodes' ends are awaited
+GONE: Final = "gone"  # the launcher's last word: it ends
+STATES: Final = frozenset({STARTING, RUNNING, STOPPING, WAITING, READY, DONE, FINISHING, GONE})
 
 
 def check_run(run: str) -> None:

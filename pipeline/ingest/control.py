@@ -5,11 +5,11 @@ All that wait share one query of the store, at most every POLL seconds and only 
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pipeline.catalog.runs import STATES, check_run, meant, parse_nodes
+from pipeline.catalog.runs import DONE, GONE, STARTING, STATES, check_run, meant, parse_nodes
 from pipeline.clock import Clock, monotonic, to_micros, utcnow
 from pipeline.errors import InputError, StoreError, StoreUnavailable
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, Reader, issued
@@ -24,6 +24,7 @@ MAX_TEXT: Final = 256
 MAX_PATH: Final = 4096
 MAX_RANKS: Final = 1 << 20
 LAUNCHERS: Final = 20_000  # whose last beats are remembered
+FORGOTTEN: Final = 10.0  # seconds of silence after which nobody waits for a launcher's end
 _KEYS: Final = frozenset({"run", "node", "attempt", "launch", "state", "ranks", "wait", "seen", "nodes", "address", "waited", "resume"})
 
 Ask = Callable[[Iterable[str]], Awaitable[Mapping[str, Issued]]]
@@ -117,6 +118,8 @@ class Answer:
     attempt: IssuedAttempt | None
     requests: tuple[IssuedAction, ...]
     end: str = ""  # why the run is over; who waits for others hears it with the ordinary answer
+    without: str = ""  # the attempt that goes on without this launcher
+    others: "Others | None" = None  # to one that is finishing; None: not known
 
     @property
     def news(self) -> bool:
@@ -126,7 +129,9 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """As the contract writes it."""
         attempt = _attempt(self.attempt) if self.attempt else None
-        return {"term": self.term, "attempt": attempt, "requests": [_request(a) for a in self.requests], "end": self.end}
+        requests = [_request(a) for a in self.requests]
+        told = {"term": self.term, "attempt": attempt, "requests": requests, "end": self.end, "without": self.without}
+        return told | ({"others": asdict(self.others)} if self.others else {})
 
 
 def _attempt(attempt: IssuedAttempt) -> dict[str, Any]:
@@ -157,7 +162,8 @@ def answer(question: Question, waiting: Issued, now: datetime) -> Answer:
     """What of all that waits for its run a launcher should hear."""
     requests = tuple(a for a in waiting.actions if a.id not in question.seen)
     attempts = [a for a in waiting.attempts if _is_for(question, a, now)]
-    return Answer(waiting.term, attempts[-1] if attempts else None, requests, waiting.end)
+    without = "" if attempts else next((a.id for a in reversed(waiting.attempts) if _is_without(question, a)), "")
+    return Answer(waiting.term, attempts[-1] if attempts else None, requests, waiting.end, without)
 
 
 def _is_for(question: Question, attempt: IssuedAttempt, now: datetime) -> bool:
@@ -172,10 +178,28 @@ def _is_for(question: Question, attempt: IssuedAttempt, now: datetime) -> bool:
     return meant(question.node, now - timedelta(seconds=question.waited), attempt.nodes, attempt.issued_at)
 
 
+def _is_without(question: Question, attempt: IssuedAttempt) -> bool:
+    """Whether an attempt of several nodes goes on without a launcher: one that waits as a spare, or that was left out of it."""
+    if not attempt.nodes:
+        return False
+    if question.attempt:
+        return attempt.launch > question.launch and question.node not in attempt.nodes
+    return question.state == STARTING or attempt.launch >= question.launch
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """How many other launchers of an attempt said that its command ended well there, and how many go on with it."""
+
+    finished: int
+    unfinished: int
+
+
 @dataclass(slots=True)
 class Beats:
-    """Which questions become rows: changes at once, the rest at most every BEAT_GAP seconds a launcher."""
+    """Which questions become rows: changes at once, the rest at most every BEAT_GAP seconds a launcher. Since `began` (monotonic)."""
 
+    began: float = field(default_factory=monotonic)
     last: dict[tuple[str, str], tuple[float, tuple[object, ...]]] = field(default_factory=dict)
 
     def due(self, question: Question, now: float) -> tuple[bool, bool]:
@@ -191,6 +215,14 @@ class Beats:
         if len(self.last) > LAUNCHERS:
             self.last.pop(next(iter(self.last)))
         return True, changed
+
+    def others(self, question: Question, now: float) -> Others | None:
+        """Where the other launchers of an attempt stand; None while ingest has not been there for long enough to have heard them."""
+        if now - self.began < FORGOTTEN:
+            return None
+        heard = [(at, says) for (run, node), (at, says) in self.last.items() if run == question.run and node != question.node]
+        states = [str(says[0]) for at, says in heard if now - at < FORGOTTEN and says[1] == question.attempt]
+        return Others(states.count(DONE), sum(state not in (DONE, GONE) for state in states))
 
 
 class Board:

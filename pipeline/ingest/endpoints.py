@@ -8,7 +8,7 @@ import hmac
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from google.rpc import code_pb2 as rpc  # type: ignore[import-untyped]
@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from pipeline.catalog.runs import FINISHING
 from pipeline.clock import Clock, monotonic, utcnow
 from pipeline.errors import InputError, StoreError, SurefootError, TooLarge
 from pipeline.ingest.arrivals import Arrival, Form, of_beats
@@ -154,6 +155,8 @@ class Endpoints:
             question = Question.from_query(request.query_params)
             await self._note(question)
             answer = await self.control.wait(question)
+            if question.state == FINISHING:
+                answer = replace(answer, others=self._beats.others(question, monotonic()))
         except StoreError as e:
             self._health.store_up = False
             return self._refused("control", ContentType.JSON, e)

@@ -164,6 +164,27 @@ def test_a_host_that_is_known_to_be_down_is_not_waited_for_and_a_spare_takes_its
     assert isinstance(issued, AttemptTransition) and (issued.nodes, issued.node, issued.master) == ("b,s", "b", "ip-b")
 
 
+def test_one_whose_launcher_said_that_it_ends_is_not_waited_for() -> None:
+    old = run(attempt(nodes=("a", "b", "c"), state="running"))
+    here = [launcher("a", nodes="2:3"), launcher("c", nodes="2:3"), launcher("b", "gone", attempt="r-1", nodes="2:3")]
+    told, issued = again(look(*here, runs=(old,)))
+    assert told.reason == "b is left out: its launcher ended"
+    assert isinstance(issued, AttemptTransition) and issued.nodes == "a,c"
+    assert short_of(look(*here, runs=(old,)), old, "") == "", "two are left, and two suffice"
+    assert "2 are left" in short_of(look(*(replace(one, nodes="3") for one in here), runs=(old,)), old, "")
+
+
+def test_a_first_node_whose_launcher_began_anew_takes_part_and_the_leader_tells_the_end_that_it_cannot() -> None:
+    old = run(attempt(state="running", issued_at=NOW - timedelta(seconds=60)))
+    ended, issued = again(look(asking("a", 10.0), launcher("b"), runs=(old,)))
+    assert isinstance(ended, AttemptTransition) and (ended.attempt, ended.new_state, ended.reason) == (
+        "r-1",
+        "ended",
+        "a, which speaks for it, is gone",
+    )
+    assert isinstance(issued, AttemptTransition) and issued.nodes == "a,b"
+
+
 def test_with_fewer_than_the_run_needs_nothing_is_issued() -> None:
     assert again(look(launcher("b"), runs=(run(attempt()),)), "a", at=NOW + timedelta(seconds=90)) == []
 

@@ -1,5 +1,6 @@
 """Policy and envelope: what is done, how often, in which mode, and what is not done any more."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -154,7 +155,7 @@ def test_an_order_that_nobody_takes_up_expires_and_one_that_is_never_done_fails(
     assert expire(one, NOW + timedelta(seconds=120)) is None
     late = expire(one, NOW + timedelta(seconds=121))
     assert late and late.new_state == "expired"
-    (accepted,) = answered(one, [Answer(action=one.action, code="accepted", at=NOW + timedelta(seconds=100), node="a", message="")])
+    (accepted,) = answered(one, [Answer(action=one.action, code="accepted", at=NOW + timedelta(seconds=100), node="a", message="")], None)
     assert expire(accepted, NOW + timedelta(seconds=219)) is None
     never = expire(accepted, NOW + timedelta(seconds=221))
     assert never and never.new_state == "failed"
@@ -166,14 +167,22 @@ def test_answers_of_a_launcher_are_taken_in_order_and_once() -> None:
     def says(code: str, seconds: float) -> Answer:
         return Answer(action=one.action, code=code, at=NOW + timedelta(seconds=seconds), node="a", message="")
 
-    states = [a.new_state for a in answered(one, [says("done", 2), says("accepted", 1), says("accepted", 1.5)])]
+    states = [a.new_state for a in answered(one, [says("done", 2), says("accepted", 1), says("accepted", 1.5)], None)]
     assert states == ["accepted", "succeeded"]
-    done = answered(one, [says("accepted", 1), says("done", 2)])[-1]
-    assert answered(done, [says("failed", 3), says("accepted", 1)]) == []
-    (refused,) = answered(one, [says("refused", 1)])
+    done = answered(one, [says("accepted", 1), says("done", 2)], None)[-1]
+    assert answered(done, [says("failed", 3), says("accepted", 1)], None) == []
+    (refused,) = answered(one, [says("refused", 1)], None)
     assert (refused.new_state, refused.reason, refused.actor) == ("failed", "refused: refused", "launcher:a")
     other = Answer(action="another", code="done", at=NOW, node="a", message="")
-    assert answered(one, [other]) == []
+    assert answered(one, [other], None) == []
+
+
+def test_of_several_launchers_a_spare_and_one_that_was_left_out_have_no_say() -> None:
+    one = action()
+    several = AttemptLook(run=one.run, attempt=one.attempt, launch=1, state="running", nodes=("a", "b"))
+    refused = Answer(action=one.action, code="refused", at=NOW, node="c", message="it is for another attempt")
+    assert answered(one, [refused], several) == []
+    assert [a.new_state for a in answered(one, [refused, replace(refused, node="b")], several)] == ["failed"]
 
 
 def test_an_effect_that_is_seen_settles_an_action_whose_answer_got_lost() -> None:

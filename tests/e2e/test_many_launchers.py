@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from pipeline.clock import utcnow
+from pipeline.queries.actions_of import actions_of
 from pipeline.queries.attempts_of_runs import attempts_of_runs
 from pipeline.queries.run_incidents import run_incidents
 from pipeline.queries.run_transitions import run_transitions
-from pipeline.records import AttemptTransition, IncidentTransition, Request
+from pipeline.records import ActionTransition, AttemptTransition, IncidentTransition, Request
 from pipeline.secrets import ingest_token
 from pipeline.store import Store
 from surefoot.drill import stack as stacks
@@ -33,7 +34,7 @@ deadline = time.monotonic() + 60
 while time.monotonic() < deadline:
     if (folder / f"fail-{attempt}-{node}").exists():
         sys.exit(3)
-    if (folder / "finish").exists():
+    if (folder / "finish").exists() or (folder / f"finish-{node}").exists():
         sys.exit(0)
     time.sleep(0.05)
 sys.exit(9)
@@ -79,6 +80,10 @@ class Effort:
     def attempts(self, state: str) -> list[AttemptTransition]:
         return [t for t in attempts_of_runs(self.store, [self.run]) if t.new_state == state]
 
+    def carried(self, attempt: int) -> list[str]:
+        """The nodes on which an attempt was begun."""
+        return sorted(line.split()[1] for line in self.told() if line.startswith(f"{self.run}-{attempt} "))
+
     def incidents(self) -> list[IncidentTransition]:
         """The last transition of each incident."""
         return list({i.incident: i for i in run_incidents(self.store, self.run)}.values())
@@ -87,6 +92,9 @@ class Effort:
         """The incidents, once all of them are."""
         found = self.incidents()
         return found if all(i.new_state == "resolved" for i in found) else []
+
+    def actions(self, state: str) -> list[ActionTransition]:
+        return [a for a in actions_of(self.store, [], [self.run]) if a.new_state == state]
 
     def states(self) -> list[str]:
         return [t.new_state for t in run_transitions(self.store, self.run)]
@@ -179,6 +187,117 @@ def test_two_stop_requests_at_once_stop_every_node_once(effort: Effort) -> None:
     assert set(codes) == {"a", "b"} and len(effort.told()) == 2
     effort.until(lambda: effort.states()[-1] == "stopped")
     assert [t for t in effort.states() if t != "started"] == ["stopped"]
+
+
+def test_one_that_is_killed_and_started_again_is_taken_in_anew_with_all_the_others(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "2")
+    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.launchers["b"].kill()
+    effort.launchers["b"].wait()
+    time.sleep(3.0)  # longer than clocks may differ: what asks now was not meant by the attempt
+    effort.launch("b", "2")
+    effort.until(lambda: effort.carried(2) == ["a", "b"])
+    effort.say("finish")
+    assert effort.codes() == {"a": 0, "b": 0}
+    effort.until(lambda: effort.states()[-1] == "finished")
+    (last,) = effort.until(effort.resolved)
+    assert (last.fault, last.node) == ("node_left", "b")
+
+
+def test_a_first_node_that_was_frozen_and_left_out_says_nothing_of_the_run_any_more_and_waits_as_a_spare(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "1:2")
+    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    os.kill(effort.launchers["a"].pid, signal.SIGSTOP)
+    effort.say(f"fail-{effort.run}-1-b")
+    effort.until(lambda: effort.carried(2) == ["b"])
+    os.kill(effort.launchers["a"].pid, signal.SIGCONT)
+    effort.until(lambda: "this node waits as a spare" in (effort.folder / "a.log").read_text())
+    assert effort.launchers["a"].poll() is None
+    (ended,) = effort.attempts("ended")
+    assert (ended.attempt, ended.actor) == (f"{effort.run}-1", "leader"), "and a's own command is stopped without a word on the attempt"
+    effort.launchers["a"].send_signal(signal.SIGTERM)
+    assert effort.launchers["a"].wait(20) == 143
+    assert set(effort.states()) == {"started"}, "the run goes on"
+    effort.say("finish")
+    assert effort.launchers["b"].wait(30) == 0
+    effort.until(lambda: effort.states()[-1] == "finished")
+
+
+def test_a_signal_to_a_frozen_first_node_that_was_left_out_does_not_end_the_run(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "1:2")
+    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    os.kill(effort.launchers["a"].pid, signal.SIGSTOP)
+    effort.say(f"fail-{effort.run}-1-b")
+    effort.until(lambda: effort.carried(2) == ["b"])
+    os.kill(effort.launchers["a"].pid, signal.SIGTERM)
+    os.kill(effort.launchers["a"].pid, signal.SIGCONT)
+    effort.launchers["a"].wait(30)
+    assert set(effort.states()) == {"started"}
+    assert [t.actor for t in effort.attempts("ended")] == ["leader"]
+    effort.say("finish")
+    assert effort.launchers["b"].wait(30) == 0
+
+
+def test_where_one_is_ended_by_a_signal_the_run_goes_on_with_those_that_are_left(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "1:2")
+    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.launchers["b"].send_signal(signal.SIGTERM)
+    assert effort.launchers["b"].wait(20) == 143
+    effort.until(lambda: effort.carried(2) == ["a"])
+    (issued,) = [t for t in effort.attempts("issued") if t.launch == 2]
+    assert issued.reason == "all that go on are ready: a; b is left out: its launcher ended"
+    effort.say("finish")
+    assert effort.launchers["a"].wait(30) == 0
+    (last,) = effort.until(effort.resolved)
+    assert (last.fault, last.node) == ("node_left", "b")
+
+
+def test_a_signal_to_the_node_that_speaks_ends_the_run_on_all_nodes(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "2")
+    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.launch("c", "2")
+    effort.until(lambda: "this node waits as a spare" in (effort.folder / "c.log").read_text())
+    effort.launchers["a"].send_signal(signal.SIGTERM)
+    codes = effort.codes()
+    assert (codes["a"], codes["c"]) == (143, 0) and codes["b"] in (0, 143), "b was asked to end, and has no say in how"
+    assert [t for t in effort.states() if t != "started"] == ["stopped"]
+    assert not effort.incidents()
+
+
+def test_the_run_finishes_when_the_last_node_has_and_not_with_the_one_that_speaks(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "2")
+    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.say("finish-a")
+    effort.until(lambda: effort.attempts("ended"))
+    time.sleep(3.0)
+    assert effort.launchers["a"].poll() is None and set(effort.states()) == {"started"}, "b still works"
+    effort.say(f"fail-{effort.run}-1-b")
+    effort.until(lambda: effort.carried(2) == ["a", "b"])
+    effort.say("finish")
+    assert effort.codes() == {"a": 0, "b": 0}
+    effort.until(lambda: effort.states()[-1] == "finished")
+    (last,) = effort.until(effort.resolved)
+    assert last.node == "b", "the failure of the last one is still one of the run"
+
+
+def test_a_stop_ends_those_that_work_and_the_spare_that_waits(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "2")
+    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.launch("c", "2")
+    effort.until(lambda: "this node waits as a spare" in (effort.folder / "c.log").read_text())
+    asked = Request(intent=f"{effort.run}-1", at=utcnow(), kind="stop_run", target=effort.run, actor="ann", reason="enough")
+    effort.store.insert([asked], token=asked.intent)
+    assert effort.codes()["c"] == 0 and set(effort.launchers) == {"a", "b", "c"}
+    effort.until(lambda: effort.states()[-1] == "stopped")
+    (action,) = effort.until(lambda: effort.actions("succeeded"))
+    assert action.kind == "stop_run"
 
 
 @pytest.mark.slow

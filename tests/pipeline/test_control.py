@@ -12,7 +12,7 @@ import pytest
 
 from exporters.job.launches import check_run
 from pipeline.errors import InputError, StoreUnavailable
-from pipeline.ingest.control import BEAT_GAP, MAX_WAIT, Answer, Beats, Board, Control, Question, answer
+from pipeline.ingest.control import BEAT_GAP, MAX_WAIT, Answer, Beats, Board, Control, Others, Question, answer
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, issued
 from pipeline.records import ActionTransition, AttemptTransition, RunTransition
 from pipeline.store import Store
@@ -55,7 +55,7 @@ def test_a_question_is_read_from_the_url() -> None:
     [
         ({"run": ""}, "parameter run is missing"),
         ({"node": ""}, "parameter node is missing"),
-        ({"state": "dancing"}, "parameter state must be one of done, ready, running, starting, stopping, waiting"),
+        ({"state": "dancing"}, "parameter state must be one of done, finishing, gone, ready, running, starting, stopping, waiting"),
         ({"wait": "soon"}, "parameter wait must be a number from 0"),
         ({"wait": "nan"}, "parameter wait must be a number from 0"),
         ({"wait": "-1"}, "parameter wait must be a number from 0"),
@@ -106,6 +106,7 @@ def test_the_answer_is_written_as_the_contract_says() -> None:
         "term": 7,
         "attempt": {"id": "r-2", "launch": 2, "nodes": ["n1", "n2"], "master": "10.0.0.1", "resume": "/c/80"},
         "end": "it is over",
+        "without": "",
         "requests": [
             {
                 "id": "a1",
@@ -146,6 +147,40 @@ def test_an_attempt_of_several_nodes_is_given_to_those_that_it_names_and_that_as
     assert answer(replace(asking, waited=5.0), waiting, later).attempt is None, "it was started since: what runs is not meant for it"
     alone = Issued(7, (), (GIVEN,))
     assert answer(replace(asking, launch=1), alone, later).attempt is None, "an attempt of one node is no launcher's of several"
+
+
+def test_who_is_not_of_an_attempt_that_is_under_way_is_told_which_one_goes_on_without_it() -> None:
+    third = IssuedAttempt("r-3", 3, NOW, ("n1", "n2"), "10.0.0.1")
+    waiting = Issued(7, (), (IssuedAttempt("r-2", 2, NOW - timedelta(seconds=9), ("n1", "n3")), third))
+    spare = replace(QUESTION, node="n4", attempt="", launch=1, state="starting", nodes="2", waited=60.0)
+    assert answer(spare, waiting, NOW).without == "r-3"
+    assert answer(replace(spare, node="n2"), waiting, NOW).without == "", "it is given that very attempt"
+    assert answer(replace(QUESTION, node="n3", attempt="r-2", launch=2), waiting, NOW).without == "r-3", "it was left out"
+    assert answer(replace(QUESTION, node="n1", attempt="r-2", launch=2), waiting, NOW).without == ""
+    assert answer(replace(QUESTION, node="n2", attempt="r-3", launch=3), waiting, NOW).without == "", "it carries it"
+    ready = replace(spare, node="n1", state="ready", launch=4, waited=0.5)
+    assert answer(ready, waiting, NOW).without == "", "what it waits for is a later one"
+    assert answer(replace(QUESTION, attempt="r-0", launch=0), Issued(7, (), (GIVEN,)), NOW).without == "", "of one node nobody is left out"
+
+
+def test_who_is_finishing_hears_how_many_of_its_attempt_ended_well_too_and_how_many_go_on() -> None:
+    beats = Beats(began=100.0)
+    mine = replace(QUESTION, state="finishing")
+    for node, state, attempt in [
+        ("n1", "finishing", "r-1"),
+        ("n2", "done", "r-1"),
+        ("n3", "running", "r-1"),
+        ("n4", "waiting", "r-1"),
+        ("n5", "gone", "r-1"),
+        ("n6", "ready", ""),
+        ("n7", "running", "r-0"),
+    ]:
+        beats.due(replace(QUESTION, node=node, state=state, attempt=attempt), 105.0)
+    beats.due(replace(QUESTION, run="s", node="n8"), 105.0)
+    assert beats.others(mine, 109.0) is None, "ingest has just begun: it cannot know who is there"
+    assert beats.others(mine, 111.0) == Others(finished=1, unfinished=2)
+    assert beats.others(mine, 115.0) == Others(finished=0, unfinished=0), "nobody waits for the silent"
+    assert Answer(7, None, (), others=Others(1, 2)).to_json()["others"] == {"finished": 1, "unfinished": 2}
 
 
 # --- the read model, in the real store -------------------------------------------------------

@@ -2,7 +2,8 @@
 
 A start waits until as many have come as the run takes at most, or for `patience` seconds once enough are there. A
 restart is a barrier: every node of the attempt that was stopped must say that it is ready. One that does not is named
-and left out, after `patience` seconds or at once where its host is known to be down; waiting launchers (spares) fill in.
+and left out, after `patience` seconds or at once where its host is known to be down or its launcher said that it ends;
+waiting launchers (spares) fill in.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from datetime import datetime, timedelta
 from alerts.recovery.actuators.attempts import asking
 from alerts.snapshot import AttemptLook, LauncherLook, RunLook, Snapshot
 from alerts.transitions import LEADER, follow
-from pipeline.catalog.runs import READY, STARTING, Nodes, meant, parse_nodes
+from pipeline.catalog.runs import GONE, READY, STARTING, Nodes, parse_nodes
 from pipeline.records import ActionTransition, AttemptTransition, Transition
 from pipeline.wording import listed
 
@@ -47,6 +48,7 @@ class Barrier:
     ready: tuple[LauncherLook, ...]
     spares: tuple[LauncherLook, ...]
     missing: tuple[str, ...]
+    left: frozenset[str]  # of those the ones whose launchers ended, and will not come
 
     @property
     def chosen(self) -> list[LauncherLook]:
@@ -61,7 +63,7 @@ def barrier(snapshot: Snapshot, action: ActionTransition) -> Barrier | None:
     if run is None or old is None or not old.nodes or run.attempt(action.new_attempt):
         return None
     heard = [one for one in snapshot.launchers_of(run.run) if one.age <= ASKS]
-    here = {one.node: one for one in heard if one.state == READY or (one.state == STARTING and not one.attempt and not _meant(one, old))}
+    here = {one.node: one for one in heard if one.state == READY or (one.state == STARTING and not one.attempt and not one.meant_by(old))}
     wanted = parse_nodes(next((one.nodes for one in heard if one.nodes), str(len(old.nodes))))
     return Barrier(
         old,
@@ -69,6 +71,7 @@ def barrier(snapshot: Snapshot, action: ActionTransition) -> Barrier | None:
         tuple(here[node] for node in old.nodes if node in here),
         tuple(one for node, one in sorted(here.items()) if node not in old.nodes),
         tuple(node for node in old.nodes if node not in here),
+        frozenset(one.node for one in snapshot.launchers if one.run == run.run and one.state == GONE and one.node not in here),
     )
 
 
@@ -81,7 +84,7 @@ def again(snapshot: Snapshot, action: ActionTransition, down: Collection[str], p
     if found is None or len(found.chosen) < found.wanted.least:
         return []
     waited = min((now - action.at).total_seconds(), snapshot.ingest_steady or 0.0)
-    unknown = [node for node in found.missing if node not in down]
+    unknown = [node for node in found.missing if node not in found.left and node not in down]
     if unknown and waited < patience:
         return []
     why = _left_out(found, down, patience)
@@ -90,7 +93,8 @@ def again(snapshot: Snapshot, action: ActionTransition, down: Collection[str], p
     made: list[Transition] = []
     if why:
         made.append(follow(action, action.new_state, why.removeprefix("; "), now))
-    if found.old.members[0] in found.missing and found.old.state != "ended":
+    speaker = next((one for one in found.ready if one.node == found.old.members[0] and one.state == READY), None)
+    if speaker is None and found.old.state != "ended":
         made.append(_ended(found.old, action, now))
     reason = f"all that go on are ready: {_names(found.chosen)}{why}"
     made.append(_issue(action.run, action.new_attempt, action.launch, found.chosen, reason, now, action.action, seen_by=found.ready))
@@ -112,13 +116,7 @@ def _on_its_way(last: AttemptLook, here: Sequence[LauncherLook], now: datetime) 
     """Whether one that asks was meant by the last attempt, and has not said yet that it began it."""
     if last.issued_at is None or now - last.issued_at >= TAKEN_UP:
         return False
-    return any(_meant(one, last) for one in here)
-
-
-def _meant(one: LauncherLook, attempt: AttemptLook) -> bool:
-    """Whether a launcher that asks was named by `attempt`, and has not said yet that it began it."""
-    asking_since = one.at - timedelta(seconds=one.waited)
-    return attempt.issued_at is not None and meant(one.node, asking_since, attempt.nodes, attempt.issued_at)
+    return any(one.meant_by(last) for one in here)
 
 
 def _goes_on(snapshot: Snapshot, run: RunLook, current: AttemptLook) -> bool:
@@ -127,11 +125,12 @@ def _goes_on(snapshot: Snapshot, run: RunLook, current: AttemptLook) -> bool:
 
 
 def _left_out(found: Barrier, down: Collection[str], patience: float) -> str:
-    said = [
-        f"{node} is left out: " + ("its host is down" if node in down else f"its launcher was not ready within {patience:g} s")
-        for node in found.missing
-    ]
-    return "".join(f"; {one}" for one in said)
+    def why(node: str) -> str:
+        if node in down:
+            return "its host is down"
+        return "its launcher ended" if node in found.left else f"its launcher was not ready within {patience:g} s"
+
+    return "".join(f"; {node} is left out: {why(node)}" for node in found.missing)
 
 
 def _ended(old: AttemptLook, action: ActionTransition, now: datetime) -> AttemptTransition:

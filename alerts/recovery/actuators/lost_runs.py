@@ -3,18 +3,16 @@
 from datetime import datetime
 
 from alerts.book import Book
-from alerts.detectors.heartbeat_lost import RANKS_GONE, lost_launchers
+from alerts.detectors.heartbeat_lost import RANKS_GONE, UNHEARD, lost_launchers
 from alerts.snapshot import GONE, LauncherLook, RunLook, Snapshot
 from alerts.transitions import follow
-from pipeline.catalog.faults import LAUNCHER_LOST
+from pipeline.catalog.faults import LAUNCHER_LOST, NODE_LEFT
 from pipeline.queries.run_transitions import run_transitions
-
-UNHEARD = 60.0  # seconds without a word of a rank, under an agent that speaks, after which there is none
 
 
 def end(book: Book, snapshot: Snapshot, now: datetime) -> None:
     """Write the end of each run that is found to be lost and is over. Raises StoreError."""
-    found = {f.run for f in book.findings.values() if f.fault == LAUNCHER_LOST.name}
+    found = {f.run for f in book.findings.values() if f.fault in (LAUNCHER_LOST.name, NODE_LEFT.name)}
     for run in snapshot.runs:
         lost = lost_launchers(snapshot, run, now) if run.run in found else []
         if len(lost) < len(run.members) or not is_over(snapshot, run, min(lost, key=lambda one: one.age)):
