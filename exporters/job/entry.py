@@ -9,6 +9,7 @@ from pathlib import Path
 from exporters.job import boot
 from exporters.job import nodes as placing
 from exporters.job.launcher import Launcher
+from exporters.job.strays import only_launcher
 from pipeline.catalog.runs import check_run
 from pipeline.clock import utcnow
 from pipeline.errors import InputError
@@ -35,4 +36,5 @@ def run(
     placing.check_found_together(wanted, run_id, command, os.environ)
     run_name = placing.run_id(run_id, command, os.environ, utcnow(), several=wanted.several)
     check_run(run_name)
-    return Launcher(settings, list(command), run_name, checkpoints and checkpoints.absolute(), wanted).main()
+    with only_launcher(settings.state_dir / "launches", run_name, settings.node) as only:
+        return Launcher(settings, list(command), run_name, checkpoints and checkpoints.absolute(), wanted, only).main()

@@ -24,6 +24,7 @@ from exporters.job.outcome import End, Next
 from exporters.job.policy import Failure, decide
 from exporters.job.procfs import Stat
 from exporters.job.stop import stop
+from exporters.job.strays import end_strays
 from exporters.job.surroundings import Search, environment, prepare_rings, tell_losses, token
 from exporters.job.tee import Printed, Shipper
 from exporters.job.tree import Tree, become_subreaper
@@ -53,6 +54,7 @@ class Launcher:
     run: str
     checkpoints: Path | None
     nodes: Nodes = field(default_factory=Nodes)
+    only: bool = False  # surely the only one of the run on this node: what is left here of earlier attempts is nobody's
     state: str = STARTING
     launch: int = 1
     loop: Loop = field(default_factory=Loop)
@@ -116,6 +118,8 @@ class Launcher:
         if not self.nodes.several:
             self._journal.run_is("started", "surefoot run")
         _log.info("run", run=self.run, console=f"{self.settings.console.link}/run?run={quote(self.run)}")
+        if self.only:
+            end_strays(self.run, self.settings.node, self._turn)
         end: Next | End = self._first()
         while isinstance(end, Next):
             end = self._attempt(end)
