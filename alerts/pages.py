@@ -35,7 +35,7 @@ _DOING = {  # what an action is to do, and what it has done
 def page(incident: IncidentTransition, event: PageEvent, facts: Facts, now: datetime, alert: str = MAIN) -> Page:
     """The page that tells `event` of an incident's `alert`."""
     link = facts.console.link
-    runbook = runbooks.link(incident.fault, facts.console.runbooks)
+    runbook = runbooks.link(incident.fault, facts.console.runbooks, link)
     return Page(
         dedup_key=incident.incident + alert,
         event=event,

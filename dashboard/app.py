@@ -4,7 +4,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard.views import fleet, incident, node, now, run, silences
+from dashboard.views import fleet, incident, node, now, run, runbook, silences
 
 _HERE = Path(__file__).parent
 st.set_page_config(page_title="Surefoot", page_icon=_HERE / "icon.svg", layout="wide", initial_sidebar_state="collapsed")
@@ -28,6 +28,7 @@ st.navigation(
         st.Page(node.page, title="Node", url_path="node", visibility="hidden"),
         st.Page(run.page, title="Run", url_path="run", icon=":material/timeline:"),
         st.Page(incident.page, title="Incident", url_path="incident", icon=":material/emergency_home:"),
+        st.Page(runbook.page, title="Runbook", url_path="runbook", visibility="hidden"),
         st.Page(silences.page, title="Silences", url_path="silences", icon=":material/notifications_paused:"),
     ],
     position="top",

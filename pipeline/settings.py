@@ -185,12 +185,12 @@ class ReceiverSettings(Part):
 
 
 class ConsoleSettings(Part):
-    """The console. `url` is what pages link to; `runbooks` is where the runbooks lie ("" leaves their links out)."""
+    """The console. `url` is what pages link to; `runbooks` is where they find the runbooks ("": on a page of the console)."""
 
     host: Host = "127.0.0.1"
     port: Port = 8501
     url: BaseUrl = ""
-    runbooks: Text = "docs/runbooks"
+    runbooks: Text = ""
 
     @property
     def link(self) -> str:

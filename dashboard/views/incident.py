@@ -8,9 +8,9 @@ import streamlit as st
 
 from dashboard import ask, palette, parts, runs, timeline, words
 from dashboard.markup import Html, div, el, join, link, show, span
-from dashboard.read import REFRESH, Sheet
+from dashboard.read import REFRESH, Sheet, settings
 from dashboard.views import changes
-from pipeline.catalog import faults
+from pipeline.catalog import faults, runbooks
 from pipeline.queries.captures import captures
 from pipeline.queries.incident_actions import incident_actions
 from pipeline.queries.incident_cost import Spent, incident_cost
@@ -140,6 +140,7 @@ def _head(sheet: Sheet, i: IncidentTransition, opened_at: datetime, asked: Seque
         lines.append(f", then {i.next_attempt}")
     if i.merged_into:
         lines += [" · part of a ", link("incident", "larger incident", incident=i.merged_into)]
+    lines += [" · ", el("a", "runbook", href=runbooks.link(i.fault, settings().console.runbooks, "."))]
     show(div("sf-head", badges, el("h1", i.title), div("sf-quiet", join(*lines))))
     if i.acknowledged_by:
         show(div("sf-quiet", f"✓ Acknowledged by {i.acknowledged_by}."))

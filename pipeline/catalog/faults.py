@@ -9,7 +9,15 @@ from pipeline.catalog.fault import Fault as Fault
 from pipeline.catalog.layers import Layer, Severity
 from pipeline.catalog.waiting import WAITING
 
-RANK_CRASH = Fault("rank_crash", Layer.FRAMEWORK, Severity.CRITICAL, 2, RESTART_RUN, "A rank's process died", "classify the exit; restart")
+RANK_CRASH = Fault(
+    "rank_crash",
+    Layer.FRAMEWORK,
+    Severity.CRITICAL,
+    2,
+    RESTART_RUN,
+    "A rank's process died",
+    "read how it ended; look at the node where it happens again",
+)
 RANK_STOPPED = Fault(
     "rank_stopped",
     Layer.FRAMEWORK,
@@ -17,7 +25,7 @@ RANK_STOPPED = Fault(
     15,
     RESTART_RUN,
     "A rank's process is stopped while its peers wait",
-    "find out who stopped it; restart",
+    "find out who or what stopped it",
 )
 COLLECTIVE_HANG = Fault(
     "collective_hang",
@@ -43,8 +51,8 @@ HOST_DOWN = Fault(
     Severity.CRITICAL,
     5,
     RESTART_RUN,
-    "Agent and launcher of a node are silent together",
-    "exclude the node; restart",
+    "A node is down or cut off, its agent and launcher are both silent",
+    "take the node out; look at its console, power and cable",
 )
 TELEMETRY_LOST = Fault(
     "telemetry_lost",
@@ -89,7 +97,7 @@ HOST_OOM_KILL = Fault(
     2,
     RESTART_RUN,
     "The kernel killed a process for want of memory",
-    "restart the run where a rank died; page its owner; exclude the node if it alone is hit",
+    "find what grew; take the node out if it alone is hit",
 )
 KERNEL_PANIC_REBOOT = Fault(
     "kernel_panic_reboot",
@@ -134,7 +142,7 @@ FILESYSTEM_FULL = Fault(
     10,
     None,
     "A file system is full",
-    "free space, growth rate in hand",
+    "free space there before the next checkpoint is written",
 )
 FILESYSTEM_READ_ONLY = Fault(
     "filesystem_read_only",

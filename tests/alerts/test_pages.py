@@ -10,7 +10,6 @@ from alerts.incidents.lifecycle import State, move
 from alerts.page_facts import Facts
 from alerts.pages import STOPPED, alerts_due, events_due, notification_id, page
 from alerts.words import clock, duration, gpu_time, gpus, percent
-from pipeline.catalog import runbooks
 from pipeline.catalog.layers import Category
 from pipeline.records import ActionTransition, FindingTransition, IncidentTransition
 from pipeline.settings import ConsoleSettings
@@ -64,20 +63,19 @@ def test_a_trigger_answers_what_where_since_when_at_what_price_what_is_done_and_
     assert list(told.details)[:8] == ["what", "where", "since", "surefoot", "checkpoint", "confidence", "runbook", "run"]
     assert told.details["where"] == "node node-a, rank 1"
     assert told.details["confidence"] == "100 %"
-    assert told.details["runbook"] == "docs/runbooks/rank_crash.md"
+    assert told.details["runbook"] == "https://surefoot.example/runbook?fault=rank_crash"
     assert told.details["found"] == "rank_exit: rank 1 was killed by SIGKILL"
     assert told.links == (
         ("Incident", "https://surefoot.example/incident?incident=5f0c"),
         ("Run", "https://surefoot.example/run?run=r"),
+        ("Runbook", "https://surefoot.example/runbook?fault=rank_crash"),
     )
 
 
-def test_a_runbook_with_an_address_is_a_link_and_one_without_a_base_is_left_out() -> None:
+def test_runbooks_that_are_kept_elsewhere_are_linked_there() -> None:
     there = ConsoleSettings(runbooks="https://git.example/surefoot/docs/runbooks/")
     told = page(incident(), "trigger", facts(console=there), at(1))
     assert told.links[-1] == ("Runbook", "https://git.example/surefoot/docs/runbooks/rank_crash.md")
-    assert "runbook" not in page(incident(), "trigger", facts(console=ConsoleSettings(runbooks="")), at(1)).details
-    assert runbooks.link("rank_crash", "") == ""
 
 
 def test_what_waits_for_a_person_says_what_to_press() -> None:
@@ -137,7 +135,7 @@ def test_what_is_not_known_is_said_to_be_unknown_and_never_nought() -> None:
     without_run = page(incident(run="", attempt="", rank=None, fault="host_down"), "trigger", Facts(console=CONSOLE), at(1))
     assert "Since 12:00:00 UTC (1.0 s)." in without_run.summary
     assert "checkpoint" not in without_run.summary
-    assert [label for label, _ in without_run.links] == ["Incident"]
+    assert [label for label, _ in without_run.links] == ["Incident", "Runbook"]
 
 
 def test_a_first_hour_without_a_checkpoint_puts_all_of_it_at_risk() -> None:

@@ -345,7 +345,7 @@ def test_two_hosts_of_one_run_that_fall_silent_together_are_one_incident_and_one
     launchers(world, mine, 25, silent=True)
     assert [(f.fault, f.node) for f in newest(world) if f.new_state == "open"] == [("host_down", name) for name in mine]
     (one,) = incidents(world)
-    assert (one.title, one.node) == ("Agent and launcher of a node are silent together: 2 nodes, run r", mine[0])
+    assert (one.title, one.node) == ("A node is down or cut off, its agent and launcher are both silent: 2 nodes, run r", mine[0])
     assert len({a.action for a in world.actions()}) < 2, "never one a node"
     assert paged(world, one.incident) == ["trigger"]
 

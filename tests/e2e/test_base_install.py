@@ -52,3 +52,10 @@ def test_a_command_that_needs_an_extra_says_which(python: Path, tmp_path: Path) 
     done = subprocess.run([python, "-m", "surefoot", "ingest"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
     assert done.stderr.strip() == "surefoot: this command needs more than the base install: in Surefoot's clone, pip install '.[server]'"
+
+
+def test_the_runbooks_come_along(python: Path, tmp_path: Path) -> None:
+    where = "from importlib.util import find_spec as f; print(*f('dashboard').submodule_search_locations)"
+    folder = subprocess.run([python, "-c", where], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
+    written = {page.name for page in (ROOT / "docs/runbooks").glob("*.md")}
+    assert {page.name for page in (Path(folder) / "runbooks").iterdir()} == written

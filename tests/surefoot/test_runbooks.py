@@ -49,6 +49,8 @@ def test_what_a_runbook_names_exists(page: Path) -> None:
         assert name in BY_NAME or name in ("num_workers",), name
 
 
-def test_the_address_of_a_runbook_follows_from_the_faults_name_and_lies_in_the_repository_where_nothing_else_is_set() -> None:
-    assert (ROOT / runbooks.link("rank_crash", ConsoleSettings().runbooks)).samefile(FOLDER / "rank_crash.md")
-    assert runbooks.link("mount_hung", "https://wiki.example/surefoot/") == "https://wiki.example/surefoot/mount_hung.md"
+def test_the_address_of_a_runbook_follows_from_the_faults_name_and_is_a_page_of_the_console_where_nothing_else_is_set() -> None:
+    at = ConsoleSettings()
+    assert runbooks.link("rank_crash", at.runbooks, at.link) == "http://127.0.0.1:8501/runbook?fault=rank_crash"
+    assert runbooks.link("mount_hung", "https://wiki.example/surefoot/", at.link) == "https://wiki.example/surefoot/mount_hung.md"
+    assert runbooks.link("", "", at.link) == ""
