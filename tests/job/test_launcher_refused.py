@@ -6,10 +6,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from exporters.job.control import error_of
+from exporters.job.control import Request, error_of
+from exporters.job.loop import Loop
+from exporters.job.meeting import Meeting
+from exporters.job.surroundings import Search
+from pipeline.catalog.runs import Nodes
 from pipeline.errors import ControlRefused, ControlUnavailable
 
 WHY = "another launcher of run r is heard under the node name node-a: give each node a name of its own (SUREFOOT_NODE)"
@@ -52,13 +57,16 @@ def test_one_that_is_not_let_in_ends_with_the_reason_and_neither_begins_nor_says
 
 
 def test_one_that_is_let_in_a_little_later_begins_with_the_attempt_that_is_issued_then(launch, plane):
-    plane.refusal = TAKEN
-    started = launch("sh", "-c", "echo $SUREFOOT_ATTEMPT_ID", SUREFOOT_JOB__CONTROL_TIMEOUT="0.5")
+    plane.refusal, plane.issue = TAKEN, False
+    started = launch("sh", "-c", "echo $SUREFOOT_ATTEMPT_ID", SUREFOOT_JOB__CONTROL_TIMEOUT="2")
     until = time.monotonic() + 20
-    while len(plane.refused_at) < 4:
+    while len(plane.refused_at) < 2 or plane.refused_at[-1] - plane.refused_at[0] < 2.5:
         assert time.monotonic() < until
         time.sleep(0.05)
     plane.refusal = None
+    plane.until(lambda p: p.calls)
+    time.sleep(0.3)  # the leader takes as long
+    plane.issue = True
     out, err = started.output()
     assert (out, started.process.returncode) == (b"r-1\n", 0)
     assert plane.states()[0] == ("r-1", "issued", "starting"), "issued by the leader, not minted here"
@@ -151,3 +159,19 @@ def test_who_waits_for_others_refuses_to_take_evidence_where_none_runs_and_leave
     assert plane.progress(elsewhere) == []
     started.process.terminate()
     started.wait()
+
+
+@pytest.mark.parametrize("waits", ["for the next attempt", "for the others' end"])
+def test_so_does_one_whose_attempt_was_stopped_or_has_ended_well(waits):
+    told: list[tuple[str, str, str, str]] = []
+    journal = SimpleNamespace(progress=lambda attempt, request, code, message: told.append((attempt, request.id, code, message)))
+    loop = Loop()
+    poller = SimpleNamespace(end="", heard=True)
+    nodes, times = Nodes(2, 2), {"gather": 0.2, "patience": 0.2, "blind": 0.2}
+    meeting = Meeting("a", nodes, loop, poller, journal, lambda *_: None, loop.turn, lambda _: "", **times)
+    loop.requests.append(Request("evidence", "capture", "r-1", 7))
+    if waits == "for the next attempt":
+        meeting.next(Request("again", "restart_run", "r-1", 7), "r-1", Search(None), 0)
+    else:
+        meeting.end("r-1", 1)
+    assert told[0] == ("r-1", "evidence", "refused", "no attempt runs here")
