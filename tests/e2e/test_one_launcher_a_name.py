@@ -32,14 +32,17 @@ while time.monotonic() < deadline and not (folder / "finish").exists():
 
 @dataclass
 class Launchers:
-    """Launchers of one run, each with a name of its own for us, whatever node's name it is given."""
+    """Launchers of one run, each with a name of its own for us, whatever node's name it is given.
+
+    They wait for an ingest that is just starting, unless `control_timeout` (seconds) says otherwise.
+    """
 
     run: str
     folder: Path
     stack: stacks.Stack
     started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def start(self, who: str, node: str, *options: str) -> None:
+    def start(self, who: str, node: str, *options: str, control_timeout: float = 60.0) -> None:
         words = ["--run-id", self.run, *options, "--", sys.executable, "-c", SCRIPT, str(self.folder), who]
         environment = {
             **os.environ,
@@ -47,7 +50,7 @@ class Launchers:
             "SUREFOOT_STATE_DIR": str(self.folder / f"state-{who}"),  # as on two hosts
             "SUREFOOT_RING_DIR": str(self.folder / f"rings-{who}"),
             "SUREFOOT_INGEST__TOKEN": ingest_token(self.stack.settings),
-            "SUREFOOT_JOB__CONTROL_TIMEOUT": "60",  # an ingest that is just starting is waited for
+            "SUREFOOT_JOB__CONTROL_TIMEOUT": str(control_timeout),
         }
         with (self.folder / f"{who}.log").open("ab") as log:
             self.started[who] = subprocess.Popen(
@@ -128,6 +131,28 @@ def test_a_launcher_started_again_after_a_kill_9_is_let_in_within_seconds(launch
     assert launchers.told() == [f"first {launchers.run}-1", f"second {launchers.run}-2"]
     (launchers.folder / "finish").touch()
     assert launchers.started["second"].wait(30) == 0
+
+
+def test_of_two_that_both_run_since_nobody_could_tell_them_none_is_stopped_and_one_is_warned_also_over_a_restart_of_ingest(
+    launchers: Launchers, stack: stacks.Stack
+) -> None:
+    os.kill(stack.part_pid("ingest"), signal.SIGSTOP)
+    for who in ("one", "two"):
+        launchers.start(who, "n", control_timeout=1.0)
+    launchers.until(lambda: len(launchers.told()) == 2)
+
+    def warned() -> list[str]:
+        return [who for who in ("one", "two") for line in launchers.log(who) if "takes another launcher for this one; the command" in line]
+
+    os.kill(stack.part_pid("ingest"), signal.SIGCONT)
+    launchers.until(warned)
+    time.sleep(3.0)
+    assert len(warned()) == 1
+    os.kill(stack.part_pid("ingest"), signal.SIGKILL)
+    launchers.until(lambda: len(warned()) == 2)
+    (launchers.folder / "finish").touch()
+    assert [launchers.started[who].wait(30) for who in ("one", "two")] == [0, 0]
+    assert launchers.told() == [f"one {launchers.run}-1", f"two {launchers.run}-1"]
 
 
 def test_of_several_nodes_a_name_that_is_there_and_a_count_that_differs_are_refused(launchers: Launchers) -> None:
