@@ -66,6 +66,15 @@ class ControlUnavailable(SurefootError):
     permanent = False
 
 
+class ControlRefused(SurefootError):
+    """The control plane answered that it does not take us. `taken`: another launcher has our place, or the run is begun otherwise."""
+
+    def __init__(self, message: str, *, taken: bool) -> None:
+        super().__init__(message)
+        self.taken = taken
+        self.permanent = not taken
+
+
 class DeliveryError(SurefootError):
     """A receiver did not take a notification."""
 

@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from pipeline import setting_file
 from pipeline.catalog import actions as action_catalog
 from pipeline.catalog.layers import ActionMode, Phase
+from pipeline.catalog.runs import unfit_node
 from pipeline.errors import SettingsError
 from pipeline.setting_environment import CONFIG, PREFIX, group, keys, take
 from pipeline.setting_values import (
@@ -221,6 +222,8 @@ class Settings(BaseSettings):
     @field_validator("node")
     @classmethod
     def _folded(cls, node: str) -> str:
+        if why := unfit_node(node):
+            raise ValueError(why)
         return node.lower()
 
     @model_validator(mode="after")

@@ -1,6 +1,8 @@
 """The launcher's side of the control contract: a long poll that is also its sign of life, and what it may be asked.
 
-GET /v1/control?run=&node=&attempt=&launch=&state=&ranks=&wait=&seen=&nodes=&address=&waited=&resume=
+GET /v1/control?run=&node=&attempt=&launch=&state=&ranks=&wait=&seen=&nodes=&address=&waited=&resume=&instance=
+
+A launcher that must not take part is answered with 409 and the reason: another one is heard under its name, or the run is begun otherwise.
 """
 
 import contextlib
@@ -9,23 +11,28 @@ import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, Final
+from uuid import uuid4
 
 import requests
 import structlog
+from urllib3.exceptions import HTTPError
 
 from pipeline.catalog.actions import CAPTURE, END_RUN, RESTART_RUN, STOP_RUN
-from pipeline.catalog.runs import FINISHING
+from pipeline.catalog.runs import FINISHING, STARTING
 from pipeline.clock import from_micros, monotonic
-from pipeline.errors import ControlUnavailable, InputError
+from pipeline.errors import ControlRefused, ControlUnavailable, InputError
 
 _WAIT: Final = 1.0  # seconds that a call is held open: the pace of the sign of life
 _PAUSE: Final = 0.25  # after a call that failed
 _LEAST: Final = 0.05  # between two calls that were answered at once
 _ANSWER_LIMIT: Final = 1 << 20
 _SEEN: Final = 50  # ids that are named as seen
+_REASON_LIMIT: Final = 300  # characters of a refusal
 
 KINDS: Final = frozenset(k.name for k in (RESTART_RUN, CAPTURE, STOP_RUN, END_RUN))
+_ANSWERS: Final = "control plane answers again"
 _log = structlog.get_logger()
 
 
@@ -92,6 +99,11 @@ class Situation:
     resume: str = ""
     waits_since: float | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether something was started here."""
+        return bool(self.attempt) or self.state != STARTING
+
 
 def parse_answer(body: bytes) -> Answer:
     """The answer in a JSON body. Raises InputError naming what is wrong."""
@@ -136,6 +148,20 @@ def _text(given: dict[str, Any], name: str) -> str:
     return str(given[name])
 
 
+def error_of(status: int, body: bytes, url: str) -> ControlRefused | ControlUnavailable:
+    """The error that an answer other than 200 stands for, with its reason as one line. What asking later may mend is no refusal."""
+    try:
+        reason = str(json.loads(body)["message"])
+    except (ValueError, TypeError, KeyError):
+        reason = body[:_REASON_LIMIT].decode(errors="replace")
+    reason = "".join(c for c in " ".join(reason.split()) if c.isprintable())[:_REASON_LIMIT]
+    if status == HTTPStatus.CONFLICT and reason:
+        return ControlRefused(reason, taken=True)
+    told = f"{url} answered {status}" + (f": {reason}" if reason else "")
+    passing = status in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
+    return ControlRefused(told, taken=False) if 400 <= status < 500 and not passing else ControlUnavailable(told)
+
+
 def same_attempt(asked: str, base: str, inner: str) -> bool:
     """Whether a request for the attempt `asked` means ours: `base`, or the inner restart `inner` of it that runs now."""
     return asked in ("", base, inner)
@@ -162,6 +188,7 @@ class Client:
     token: str
     run: str
     node: str
+    instance: str = field(default_factory=lambda: uuid4().hex)  # of this process: what tells two under one name apart
     _session: requests.Session = field(default_factory=requests.Session)
 
     def __post_init__(self) -> None:
@@ -170,10 +197,10 @@ class Client:
 
     def again(self) -> "Client":
         """The same over a connection of its own, for another thread."""
-        return Client(self.endpoint, self.token, self.run, self.node)
+        return Client(self.endpoint, self.token, self.run, self.node, self.instance)
 
     def poll(self, situation: Situation, seen: Collection[str], wait: float) -> Answer:
-        """Asks once, held open for up to `wait` seconds. Raises ControlUnavailable, for whatever cause."""
+        """Asks once, held open for up to `wait` seconds. Raises ControlRefused where we are not taken, else ControlUnavailable."""
         query = {
             "run": self.run,
             "node": self.node,
@@ -186,15 +213,17 @@ class Client:
             "nodes": situation.nodes,
             "address": situation.address,
             "resume": situation.resume,
+            "instance": self.instance,
             "waited": "0" if situation.waits_since is None else f"{monotonic() - situation.waits_since:.3f}",
         }
         url = f"{self.endpoint}/v1/control"
         try:
             with self._session.get(url, params=query, timeout=(1.0, wait + 2.0), allow_redirects=False, stream=True) as response:
+                body = response.raw.read(_ANSWER_LIMIT, decode_content=True)
                 if response.status_code != 200:
-                    raise ControlUnavailable(f"{url} answered {response.status_code}")
-                return parse_answer(response.raw.read(_ANSWER_LIMIT, decode_content=True))
-        except (requests.RequestException, OSError, InputError) as e:
+                    raise error_of(response.status_code, body, url)
+                return parse_answer(body)
+        except (requests.RequestException, HTTPError, OSError, InputError) as e:
             raise ControlUnavailable(f"{url}: {type(e).__name__}: {e}") from e
 
 
@@ -212,13 +241,14 @@ class Poller:
         self.last = Answer(0)
         self.heard = False  # whether there was an answer at all
         self.open = False  # the run was heard to go on: its end, when it comes, is this run's and not an earlier one's
+        self.taken = ""  # why another launcher counts and we do not, from when that is answered until we are let in
         self._client = client
         self._wait = min(_WAIT, patience / 2)
         self._situation = situation
         self._deliver = deliver
         self._seen: list[str] = []
         self._delivered: set[tuple[str, int]] = set()  # (id, term)
-        self._reachable = True
+        self._said = _ANSWERS
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
@@ -243,7 +273,7 @@ class Poller:
 
     def ask_now(self) -> None:
         """Asks once more in this very thread, beside the call that is held open: what was heard last may be old, as after a freeze."""
-        with contextlib.suppress(ControlUnavailable):
+        with contextlib.suppress(ControlRefused, ControlUnavailable):
             self._heed(self._client.again().poll(self._situation(), self._seen[-_SEEN:], 0.0))
 
     def close(self) -> None:
@@ -252,17 +282,17 @@ class Poller:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            began = monotonic()
+            began, situation = monotonic(), self._situation()
+            # the first call learns at once whether we are let in, and what one waits for that is finishing is no news
+            wait = self._wait if self.heard and situation.state != FINISHING else 0.0
             try:
-                situation = self._situation()
-                wait = 0.0 if situation.state == FINISHING else self._wait  # what that waits for is no news
                 answer = self._client.poll(situation, self._seen[-_SEEN:], wait)
-            except ControlUnavailable as e:
-                self._changed(False, str(e))
+            except (ControlRefused, ControlUnavailable) as e:
+                self._not_answered(e, situation)
                 self._stop.wait(_PAUSE)
                 continue
-            self.answered_at = monotonic()
-            self._changed(True, "")
+            self.answered_at, self.taken = monotonic(), ""
+            self._say(_ANSWERS, "")
             least = _LEAST if self._take(answer) else _PAUSE
             self._stop.wait(max(0.0, least - (monotonic() - began)))
 
@@ -282,7 +312,18 @@ class Poller:
         self.term, self.last, self.heard = max(self.term, answer.term), answer, True
         self.open = self.open or not answer.end
 
-    def _changed(self, reachable: bool, why: str) -> None:
-        if reachable != self._reachable:
-            self._reachable = reachable
-            _log.warning("control plane answers again" if reachable else "control plane does not answer; the run goes on", why=why)
+    def _not_answered(self, e: ControlRefused | ControlUnavailable, situation: Situation) -> None:
+        if not isinstance(e, ControlRefused):
+            self._say("control plane does not answer; the run goes on", str(e))
+        elif not e.taken:
+            self._say("control plane refuses this launcher; the run goes on without it", str(e))
+        else:
+            self.taken = str(e)
+            if situation.begun:  # one that has not begun says it at the door
+                self._say("control plane takes another launcher for this one; the command goes on", str(e))
+
+    def _say(self, what: str, why: str) -> None:
+        """Logs it where it is not what was logged last."""
+        if what != self._said:
+            self._said = what
+            _log.warning(what, why=why)

@@ -25,7 +25,8 @@ def run(
     where either is None, Slurm or torchrun's options tell (exporters/job/nodes.py).
 
     Must be called in the main thread of a process that has nothing else to do. 127 where there is no such
-    command. Raises InputError for an empty command, and a run id or a count of nodes that cannot be used.
+    command. Raises InputError for an empty command, and a run id or a count of nodes that cannot be used; ControlRefused
+    where nothing was begun since another launcher of the run has our node's name, or its nodes are counted otherwise.
     """
     if not command:
         raise InputError("nothing to run: give the command after --, as in `surefoot run -- torchrun train.py`")

@@ -15,6 +15,7 @@ from exporters.job import boot
 from exporters.job import nodes as placing
 from exporters.job.attempt import Attempt, Start, begin
 from exporters.job.control import Client, Issued, Poller, Request, Situation, refusal, same_attempt
+from exporters.job.door import wait_at_the_door
 from exporters.job.facts import Facts
 from exporters.job.journal import Journal
 from exporters.job.launches import attempt_id, last_launch, note_launch
@@ -115,8 +116,6 @@ class Launcher:
         return end.code if end.code >= 0 else 128 - end.code
 
     def _run(self) -> End:
-        if not self.nodes.several:
-            self._journal.run_is("started", "surefoot run")
         _log.info("run", run=self.run, console=f"{self.settings.console.link}/run?run={quote(self.run)}")
         if self.only:
             end_strays(self.run, self.settings.node, self._turn)
@@ -137,13 +136,21 @@ class Launcher:
         self._poller.start()
         deadline = monotonic() + self.settings.job.control_timeout
         while monotonic() < deadline:
+            if wait_at_the_door(self._poller, self.loop, self._turn):
+                deadline = monotonic() + self.settings.job.control_timeout
+            self._speak(self._poller.heard and not self._poller.taken)
             if number := self.loop.asked_to_end:
                 return End(-number, f"ended by {number.name} before it was started", asked=True)
             if issued := self.loop.issued:
                 self._journal.attempt_issued(issued.attempt)
                 return Next(issued)
-            self._turn(deadline - monotonic())
+            self._turn(min(0.05, deadline - monotonic()))
+        self._speak(True)
         return self._blind("no attempt was issued in time")
+
+    def _speak(self, may: bool) -> None:
+        self._journal.speaks = may
+        self._journal.run_is("started", "surefoot run")
 
     def _blind(self, reason: str) -> Next | End:
         """Our own first attempt. The launchers of other nodes mint the same, where their counts of launches agree."""

@@ -11,11 +11,12 @@ from typing import Final
 import structlog
 
 from exporters.job.control import Issued, Poller, Request, same_attempt
+from exporters.job.door import wait_at_the_door
 from exporters.job.journal import Journal
 from exporters.job.loop import Loop
 from exporters.job.outcome import End, Next
 from exporters.job.surroundings import Search
-from pipeline.catalog.actions import END_RUN, RESTART_RUN, STOP_RUN
+from pipeline.catalog.actions import CAPTURE, END_RUN, RESTART_RUN, STOP_RUN
 from pipeline.catalog.runs import DONE, FINISHING, READY, STARTING, Nodes
 from pipeline.clock import monotonic
 
@@ -61,6 +62,7 @@ class Meeting:
         without, deadline = "", monotonic() + self.gather
         while monotonic() < deadline:
             self.turn(_LOOK)
+            wait_at_the_door(self.poller, self.loop, self.turn)
             if end := self._asked_to_end("before an attempt was started here") or self._over():
                 return end
             if issued := self._mine(launch):
@@ -157,7 +159,9 @@ class Meeting:
         return End(-number, f"ended by {number.name} {when}", asked=True) if number else None
 
     def _ends(self, request: Request, attempt: str, code: int) -> End | None:
-        """Carries out a request to end; answers one for evidence, which there is none to take of."""
+        """Carries out a request to end; answers one for evidence, unless it is for an attempt that we, a spare, have no part in."""
+        if request.kind == CAPTURE.name and same_attempt(request.attempt, attempt, attempt) and not self._refused(request, attempt):
+            self._tell(attempt, request, "refused", "no attempt runs here")
         if request.kind not in (STOP_RUN.name, END_RUN.name):
             return None
         if self._refused(request, attempt):

@@ -22,7 +22,9 @@ def wanted(given: str | None, command: Sequence[str], environment: Mapping[str, 
 
     Raises InputError where that is no count.
     """
-    if given:
+    if given is not None:
+        if not given.strip():
+            raise InputError("--nodes is empty: give a number such as 4, or least and most such as 2:4, or leave it out")
         return parse_nodes(given)
     own = _option(command, ("--nnodes",))
     if own and own not in HOLES:
@@ -70,7 +72,11 @@ def leads(environment: Mapping[str, str]) -> bool:
 
 
 def address_towards(endpoint: str, node: str) -> str:
-    """Our address as seen from `endpoint`'s network; the node's name where that is this very machine, or cannot be told."""
+    """Our address as seen from `endpoint`'s network; the node's name where that cannot be told, or is this very machine.
+
+    A name that is no host's then stands for one of several launchers on this machine: it is 127.0.0.1 to all of them.
+    Through a tunnel or a proxy on each node the way leads over loopback, too, so a host's name is told where there is one.
+    """
     url = urlsplit(endpoint)
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(url.hostname or "", url.port or 80, type=socket.SOCK_DGRAM)[0]
@@ -79,7 +85,16 @@ def address_towards(endpoint: str, node: str) -> str:
             found = str(probe.getsockname()[0])
     except OSError:
         return node
-    return node if found.startswith("127.") or found == "::1" else found
+    if found.startswith("127.") or found == "::1":
+        return node if _is_host(node) else "127.0.0.1"
+    return found
+
+
+def _is_host(name: str) -> bool:
+    try:
+        return bool(socket.getaddrinfo(name, None))
+    except (OSError, UnicodeError):  # no such host; or no name that a host could have
+        return False
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from pipeline.errors import InputError
 
 MOST_NODES: Final = 100_000
 SLACK: Final = timedelta(seconds=2)  # between the clocks of ingest, which hears launchers ask, and of the leader, which issues attempts
+ASKS: Final = 4.0  # seconds: who waits asks about every second, and one that is gone must not be counted on
 _RUN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 _NODES: Final = re.compile(r"(\d{1,6})(?::(\d{1,6}))?", re.ASCII)
 
@@ -25,6 +26,11 @@ def check_run(run: str) -> None:
     """Raises InputError for a run id that cannot be part of a file's name or does not fit into a ring's header."""
     if not _RUN.fullmatch(run):
         raise InputError(f"run id {run!r} must be 1 to 60 letters, digits, dots, dashes or underscores, and begin with a letter or digit")
+
+
+def unfit_node(node: str) -> str:
+    """Why `node` cannot be a node's name, and what to do; "" where it can."""
+    return "must not hold a comma, which parts the names in a list of nodes: give this machine one name" if "," in node else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pipeline.catalog.runs import DONE, GONE, STARTING, STATES, check_run, meant, parse_nodes
+from pipeline.catalog.runs import DONE, GONE, STARTING, STATES, check_run, meant, parse_nodes, unfit_node
 from pipeline.clock import Clock, monotonic, to_micros, utcnow
 from pipeline.errors import InputError, StoreError, StoreUnavailable
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, Reader, issued
@@ -25,7 +25,9 @@ MAX_PATH: Final = 4096
 MAX_RANKS: Final = 1 << 20
 LAUNCHERS: Final = 20_000  # whose last beats are remembered
 FORGOTTEN: Final = 10.0  # seconds of silence after which nobody waits for a launcher's end
-_KEYS: Final = frozenset({"run", "node", "attempt", "launch", "state", "ranks", "wait", "seen", "nodes", "address", "waited", "resume"})
+_KEYS: Final = frozenset(
+    {"run", "node", "attempt", "launch", "state", "ranks", "wait", "seen", "nodes", "address", "waited", "resume", "instance"}
+)
 
 Ask = Callable[[Iterable[str]], Awaitable[Mapping[str, Issued]]]
 
@@ -46,6 +48,7 @@ class Question:
     address: str = ""
     waited: float = 0.0
     resume: str = ""
+    instance: str = ""  # of the launcher's process: what tells two under one name apart
 
     @classmethod
     def from_query(cls, given: Mapping[str, str]) -> "Question":
@@ -56,11 +59,11 @@ class Question:
                 raise InputError(f"parameter {key} is missing")
         check_run(text["run"])
         parse_nodes(text["nodes"])
-        if "," in text["node"]:
-            raise InputError("parameter node must not hold a comma")
+        if why := unfit_node(text["node"]):
+            raise InputError(f"parameter node {why}")
         if len(text["resume"]) > MAX_PATH:
             raise InputError(f"parameter resume is longer than {MAX_PATH}")
-        for key in ("node", "attempt", "address"):
+        for key in ("node", "attempt", "address", "instance"):
             if len(text[key]) > MAX_TEXT:
                 raise InputError(f"parameter {key} is longer than {MAX_TEXT}")
         if text["state"] not in STATES:
@@ -80,6 +83,7 @@ class Question:
             text["address"],
             _number("waited", text["waited"] or "0", 1e9),
             text["resume"],
+            text["instance"],
         )
 
     def beat(self, now: datetime) -> Beat:

@@ -22,10 +22,11 @@ from pipeline.clock import Clock, monotonic, utcnow
 from pipeline.errors import InputError, StoreError, SurefootError, TooLarge
 from pipeline.ingest.arrivals import Arrival, Form, of_beats
 from pipeline.ingest.bodies import Bodies, UnknownEncoding
-from pipeline.ingest.control import Ask, Beats, Control, Question
+from pipeline.ingest.control import Answer, Ask, Beats, Control, Question
 from pipeline.ingest.health import Health
 from pipeline.ingest.intake import Intake
 from pipeline.ingest.pagerduty import PATH, Hook
+from pipeline.ingest.places import Places, Taken
 from pipeline.otlp import decode as otlp
 from pipeline.otlp.decode import ContentType, Signal
 from pipeline.otlp.decoded import Decoded
@@ -63,6 +64,8 @@ def refusal(error: SurefootError) -> Refusal:
             return Refusal(415, rpc.INVALID_ARGUMENT)
         case InputError():
             return Refusal(400, rpc.INVALID_ARGUMENT)
+        case Taken():
+            return Refusal(409, rpc.ALREADY_EXISTS)
         case Unauthorised():
             return Refusal(401, rpc.UNAUTHENTICATED)
         case _:
@@ -81,6 +84,7 @@ class Endpoints:
         self._bodies = Bodies(max_body)
         self._clock = clock
         self._beats = Beats()
+        self._places = Places(monotonic())
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="receiver")
         self.control = Control(ask)
         self.app = Starlette(
@@ -153,17 +157,33 @@ class Endpoints:
         try:
             self._authorise(request)
             question = Question.from_query(request.query_params)
-            await self._note(question)
-            answer = await self.control.wait(question)
-            if question.state == FINISHING:
-                answer = replace(answer, others=self._beats.others(question, monotonic()))
+            answer = await self._answer(request, question)
         except StoreError as e:
             self._health.store_up = False
             return self._refused("control", ContentType.JSON, e)
         except SurefootError as e:
             return self._refused("control", ContentType.JSON, e)
+        if answer is None:
+            return Response(status_code=499)  # nobody reads it
         self._health.answered("control", 200)
         return JSONResponse(answer.to_json())
+
+    async def _answer(self, request: Request, question: Question) -> Answer | None:
+        """The answer; None where the launcher hung up before it. Raises Taken where another one has its place."""
+        await asyncio.sleep(self._places.unsure_for(question, monotonic()))
+        place = self._places.take(question, monotonic())
+        await self._note(question)
+        heard, hung_up = (asyncio.ensure_future(one) for one in (self.control.wait(question), _hung_up(request)))
+        try:
+            await asyncio.wait((heard, hung_up), return_when=asyncio.FIRST_COMPLETED)
+            if heard.done():
+                answer = heard.result()
+                return replace(answer, others=self._beats.others(question, monotonic())) if question.state == FINISHING else answer
+        finally:
+            heard.cancel()
+            hung_up.cancel()
+        self._places.broke_off(place, monotonic())
+        return None
 
     async def _note(self, question: Question) -> None:
         write, hurried = self._beats.due(question, monotonic())
@@ -185,6 +205,12 @@ class Endpoints:
 
     async def _metrics(self, _: Request) -> Response:
         return Response(self._health.page(), media_type=self._health.content_type)
+
+
+async def _hung_up(request: Request) -> None:
+    """Waits until the other side closes the connection."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _content_type(headers: Mapping[str, str]) -> ContentType:

@@ -137,13 +137,11 @@ def test_two_begin_together_and_where_one_fails_both_begin_anew_as_one_attempt_w
     effort.launch("a", "2")
     effort.until(lambda: len(effort.told()) == 2)
     run = effort.run
-    assert sorted(effort.told()) == [f"{run}-1 a 0/2 a", f"{run}-1 b 1/2 a"], (
-        "in the order of their names; over loopback a name is an address"
-    )
+    assert sorted(effort.told()) == [f"{run}-1 a 0/2 127.0.0.1", f"{run}-1 b 1/2 127.0.0.1"], "in the order of their names"
 
     effort.say(f"fail-{run}-1-b")
     effort.until(lambda: len(effort.told()) == 4)
-    assert sorted(effort.told()[2:]) == [f"{run}-2 a 0/2 a", f"{run}-2 b 1/2 a"]
+    assert sorted(effort.told()[2:]) == [f"{run}-2 a 0/2 127.0.0.1", f"{run}-2 b 1/2 127.0.0.1"]
     effort.say("finish")
     assert effort.codes() == {"a": 0, "b": 0}
 
@@ -164,7 +162,7 @@ def test_a_launcher_that_is_gone_is_named_and_a_spare_takes_its_place(effort: Ef
     effort.launchers["a"].kill()  # the first: who speaks for the run, and its command with it
     effort.say(f"fail-{effort.run}-1-b")
     effort.until(lambda: len(effort.told()) == 4)
-    assert sorted(effort.told()[2:]) == [f"{effort.run}-2 b 0/2 b", f"{effort.run}-2 c 1/2 b"]
+    assert sorted(effort.told()[2:]) == [f"{effort.run}-2 b 0/2 127.0.0.1", f"{effort.run}-2 c 1/2 127.0.0.1"]
     effort.say("finish")
     assert effort.codes() == {"a": -9, "b": 0, "c": 0}
     effort.until(lambda: effort.states()[-1] == "finished")

@@ -60,7 +60,9 @@ class Plane:
     term: int = 7
     away: bool = False
     full: bool = False  # it answers, and keeps nothing
+    refusal: tuple[int, str] | None = None  # status and body that questions are answered with
     first: int = 1  # the least launch that is not used up
+    refused_at: list[float] = field(default_factory=list)
     calls: list[dict[str, str]] = field(default_factory=list)
     received: list[Received] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -152,7 +154,10 @@ class _Handler(BaseHTTPRequestHandler):
         """Says nothing."""
 
     def do_GET(self) -> None:
-        if self._allowed():
+        if self.plane.refusal:
+            self.plane.refused_at.append(time.monotonic())
+            self._reply(self.plane.refusal[0], self.plane.refusal[1].encode())
+        elif self._allowed():
             self._reply(200, json.dumps(self.plane.answer(dict(parse_qsl(urlsplit(self.path).query, keep_blank_values=True)))).encode())
 
     def do_POST(self) -> None:

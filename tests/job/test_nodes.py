@@ -87,6 +87,18 @@ def test_the_holes_of_a_command_are_filled_and_nothing_else_is_touched() -> None
     assert unknown(["torchrun"]) == ""
 
 
+def test_an_empty_count_of_nodes_is_a_mistake_and_not_one_node() -> None:
+    for text in ("", " "):
+        with pytest.raises(InputError, match=r"^--nodes is empty: give a number such as 4, .* or leave it out$"):
+            wanted(text, ["torchrun", "--nnodes", "3"], {})
+
+
 def test_our_address_is_the_one_that_leads_to_the_control_plane() -> None:
-    assert address_towards("http://127.0.0.1:4318", "gpu-1") == "gpu-1", "loopback is no address for others"
     assert address_towards("http://no-such-host.invalid:4318", "gpu-1") == "gpu-1"
+
+
+def test_over_loopback_it_is_our_name_where_that_is_a_hosts_else_loopback_as_for_all_launchers_of_one_machine() -> None:
+    for endpoint in ("http://127.0.0.1:4318", "http://localhost:4318"):
+        assert address_towards(endpoint, "localhost") == "localhost"
+        for name in ("gpu-1.invalid", "a..b", "x" * 64):
+            assert address_towards(endpoint, name) == "127.0.0.1", name

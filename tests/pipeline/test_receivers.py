@@ -5,6 +5,7 @@ import hmac
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
 
 from exporters.sending.sender import Sender
 from exporters.sending.wire import LogLine, encode_line, encode_record, logs_request, resource
+from pipeline.catalog.runs import ASKS
 from pipeline.records import ActionTransition, AttemptTransition, Beat, Event, Live, Request, Step
 from pipeline.secrets import store_password
 from pipeline.settings import Settings
@@ -463,6 +465,34 @@ def test_a_launcher_that_waits_hears_of_its_attempt_and_its_action_and_leaves_be
         ("n1", "starting", "", ""),
         ("n1", "running", "r-1", "0:alive:4711"),
     ]
+
+
+def test_a_second_launcher_under_one_name_is_refused_until_the_firsts_connection_breaks_and_leaves_no_sign_of_life(
+    ingest: IngestProcess, store: Store
+) -> None:
+    first = {"instance": "one", "nodes": "2"}
+    assert ingest.control(**first).status_code == 200
+    refused = ingest.control(instance="two", nodes="2", state="starting", launch="5")
+    assert refused.status_code == 409
+    assert refused.json()["message"].startswith(
+        "another launcher of run r is heard under the node name n1: give each node a name of its own"
+    )
+    other = ingest.control(instance="two", node="n2", nodes="3")
+    assert (other.status_code, "with --nodes 2 on n1, and with --nodes 3 here" in other.json()["message"]) == (409, True)
+
+    query = "&".join(f"{k}={v}" for k, v in {"run": "r", "node": "n1", "launch": "1", "state": "starting", "wait": "20", **first}.items())
+    port = int(ingest.url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port)) as killed:  # as a launcher that is killed in the middle of a call
+        head = f"GET /v1/control?{query} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+        killed.sendall(head.encode())
+        time.sleep(ASKS + 0.5)
+        assert ingest.control(instance="two", nodes="2").status_code == 409, "it is heard while its call is held"
+    began = time.monotonic()
+    until(lambda: ingest.control(instance="two", nodes="2").status_code == 200, ASKS)
+    assert time.monotonic() - began < 3.0
+    ingest.drained()
+    launches = store.query("SELECT DISTINCT node, launch FROM beats WHERE component = 'launcher'")
+    assert launches == [{"node": "n1", "launch": 1}]
 
 
 def test_a_stop_lets_launchers_that_wait_go_at_once(ingest: IngestProcess) -> None:

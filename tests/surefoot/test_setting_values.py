@@ -129,6 +129,13 @@ def test_a_label_is_not_empty_and_fits_into_a_rings_header(key: str) -> None:
     assert not refused(key, "x" * 64)
 
 
+def test_a_node_is_one_name_since_lists_of_nodes_are_written_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUREFOOT_NODE", "gpu-1,gpu-2")
+    with pytest.raises(SettingsError) as caught:
+        load()
+    assert str(caught.value) == "setting node: must not hold a comma, which parts the names in a list of nodes: give this machine one name"
+
+
 @pytest.mark.parametrize("key", ["state_dir", "ring_dir"])
 def test_a_folder_is_a_path(key: str) -> None:
     for bad in ("", " ", "a\0b", "a\nb", "~nobody-of-that-name/x", 5, None):

@@ -13,11 +13,10 @@ from datetime import datetime, timedelta
 from alerts.recovery.actuators.attempts import asking
 from alerts.snapshot import AttemptLook, LauncherLook, RunLook, Snapshot
 from alerts.transitions import LEADER, follow
-from pipeline.catalog.runs import GONE, READY, STARTING, Nodes, parse_nodes
+from pipeline.catalog.runs import ASKS, GONE, READY, STARTING, Nodes, parse_nodes
 from pipeline.records import ActionTransition, AttemptTransition, Transition
 from pipeline.wording import listed
 
-ASKS = 4.0  # seconds: who waits asks about every second, and one that is gone must not be counted on
 TAKEN_UP = timedelta(seconds=60)  # that an issued attempt has until its launchers have begun it
 
 

@@ -1,0 +1,41 @@
+"""Where a launcher that has begun nothing waits while the control plane takes another one for it.
+
+The other one may have ended a moment ago: then we are let in within some seconds. It may live: then we must not begin,
+or every attempt would be made twice.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from exporters.job.control import Poller
+from exporters.job.loop import Loop
+from pipeline.catalog.runs import ASKS
+from pipeline.clock import monotonic
+from pipeline.errors import ControlRefused
+
+PATIENCE: Final = ASKS + 1.0  # seconds: for as long one that is gone is counted on, and until we have asked again
+_LOOK: Final = 0.05  # seconds between two looks
+_log = structlog.get_logger()
+
+
+def wait_at_the_door(poller: Poller, loop: Loop, turn: Callable[[float], None]) -> bool:
+    """Returns once nothing keeps us out, or somebody asks us to end; says whether we had to wait.
+
+    Raises ControlRefused with what to do where we are kept out for too long. A control plane that falls silent meanwhile
+    lets nobody in: what it told last holds.
+    """
+    if not poller.taken:
+        return False
+    loop.issued = None  # the other one's by now
+    _log.warning("waiting for the other launcher to end", why=poller.taken, at_most=f"{PATIENCE:g} s")
+    deadline = monotonic() + PATIENCE
+    while why := poller.taken:
+        if loop.asked_to_end:
+            break
+        if monotonic() >= deadline:
+            raise ControlRefused(f"nothing was begun: {why}", taken=True)
+        turn(_LOOK)
+    _log.info("not waiting for the other launcher any more")
+    return True
