@@ -9,8 +9,8 @@ from alerts.detectors.fault_rule import runs_by_node
 from alerts.silences import paused
 from alerts.snapshot import RunLook, Snapshot
 from pipeline import loss
-from pipeline.catalog.faults import BY_NAME, RESTART_LOOP
 from pipeline.catalog.layers import Category
+from pipeline.catalog.rules import halts
 from pipeline.queries.incident_cost import incident_cost
 from pipeline.queries.run_checkpoints import run_checkpoints
 from pipeline.queries.run_world import run_world
@@ -78,8 +78,7 @@ def _spent(store: Store, incident: IncidentTransition, now: datetime) -> dict[Ca
 
 def stops_work(incident: IncidentTransition) -> bool:
     """Whether the run does no steps because of the incident; of a fault that is only a warning it goes on, as the ledger says too."""
-    fault = BY_NAME.get(incident.fault)
-    return fault is None or fault is RESTART_LOOP or fault.first_action is not None
+    return halts(incident.fault, incident.attempt)
 
 
 def idle(incident: IncidentTransition, facts: Facts) -> int | None:

@@ -17,6 +17,7 @@ from pipeline.catalog.actions import BY_NAME as ACTIONS
 from pipeline.catalog.actions import END_RUN, RESTART_RUN, STOP_RUN
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import RESTART_LOOP
+from pipeline.catalog.rules import acts
 from pipeline.hostlist import fold
 from pipeline.loss import loss_sentence
 from pipeline.records import ActionTransition, IncidentTransition
@@ -200,8 +201,7 @@ def _of_none(incident: IncidentTransition, facts: Facts) -> str:
         return f"does nothing: {incident.reason.removeprefix(REFUSED)}"
     if facts.paused:
         return f"does nothing: {facts.paused}"
-    fault = FAULTS.get(incident.fault)
-    if not incident.run or (fault is not None and fault.first_action is None):
+    if not incident.run or not acts(incident.fault, incident.attempt):
         return "does nothing about this by itself; somebody has to look"
     return "has done nothing yet"
 

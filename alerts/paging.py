@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from alerts.book import Book
+from alerts.detectors.fault_rule import runs_by_node
+from alerts.incidents.causes import may_grow
 from alerts.incidents.flapping import settled_at, settles
 from alerts.incidents.siblings import waits
 from alerts.outbox import Outbox, Result
@@ -31,16 +33,16 @@ class Paging:
         for incident in list(book.incidents.values()):
             due = [(n, a, e) for n, r in self._receivers.items() for a, e in _due(book, incident, n, r)]
             untold = {(n, a) for n, a, e in due if e == TRIGGER}
-            if untold and self._withheld(book, incident, now):
+            if untold and self._withheld(book, snapshot, incident, now):
                 due = [(n, a, e) for n, a, e in due if (n, a) not in untold]  # who was told before still hears how it ends
             if due:
                 facts = gather(book, snapshot, incident, self._console, now)
                 for name, alert, event in due:
                     self._one(book, incident, facts, (name, alert, event), now)
 
-    def _withheld(self, book: Book, incident: IncidentTransition, now: datetime) -> bool:
+    def _withheld(self, book: Book, snapshot: Snapshot, incident: IncidentTransition, now: datetime) -> bool:
         """Whether nobody who was not told before is told of an incident now."""
-        if incident.merged_into or waits(incident, book.unresolved(), self._topology, now):
+        if incident.merged_into or waits(incident, book.unresolved(), self._topology, now) or _may_grow(book, snapshot, incident, now):
             return True
         nodes = () if incident.node or incident.run else book.nodes_of(incident.incident)
         settled = None if book.findings_of(incident.incident) or not settles(incident) else settled_at(book.past_of(incident.incident), 0)
@@ -79,6 +81,11 @@ def _due(book: Book, incident: IncidentTransition, name: str, receiver: Receiver
             continue
         due += [(alert, e) for e in events_due(incident) if notification_id(incident.incident, e, name, alert) not in book.paged]
     return due
+
+
+def _may_grow(book: Book, snapshot: Snapshot, incident: IncidentTransition, now: datetime) -> bool:
+    there = runs_by_node(snapshot)
+    return may_grow(incident, (run for node in book.nodes_of(incident.incident) for run in there.get(node, ())), now)
 
 
 def _note(book: Book, incident: IncidentTransition, held: Held, now: datetime) -> None:

@@ -48,7 +48,7 @@ class Agent:
         self._rings = RingPoller(settings.ring_dir, settings.node, site.proc, site.ticks, self._cursors.load())
         site = replace(site, ranks=self._rings.ranks)
         self._oom = OomWatch(site)
-        self._passes, self._judge = _passes(settings, site, entries)
+        self._passes, self._judge = _passes(settings, site, entries), Judge(settings.node)
         self._messages: dict[str, MetricMessages] = {}
         self._health = Health(sender.stats)
         self._next_pass = monotonic()
@@ -134,20 +134,26 @@ def serve(settings: Settings, *, once: bool = False) -> None:
 
 def one_pass(settings: Settings, site: Site, entries: Sequence[Entry] = COLLECTORS) -> str:
     """One pass of every collector, as Prometheus text. Sends nothing."""
-    passes, judge = _passes(settings, site, entries)
-    now = utcnow()
-    passes.begin(now, monotonic())
-    while (outcomes := passes.end(monotonic())) is None:
-        threading.Event().wait(0.005)
+    now, judge = utcnow(), Judge(settings.node)
+    outcomes = look(settings, site, entries)
     for outcome in outcomes:
         judge.failed(outcome, now.timestamp())
     texts = [prometheus_text(outcome.readings) for outcome in outcomes]
     return "".join(texts) + prometheus_text(accept(judge.reading(outcome) for outcome in outcomes)[0])
 
 
-def _passes(settings: Settings, site: Site, entries: Sequence[Entry]) -> tuple[Passes, Judge]:
+def look(settings: Settings, site: Site, entries: Sequence[Entry] = COLLECTORS) -> list[Outcome]:
+    """What one pass of every collector gives, within the agent's deadline. Sends nothing."""
+    passes = _passes(settings, site, entries)
+    passes.begin(utcnow(), monotonic())
+    while (outcomes := passes.end(monotonic())) is None:
+        threading.Event().wait(0.005)
+    return outcomes
+
+
+def _passes(settings: Settings, site: Site, entries: Sequence[Entry]) -> Passes:
     runners = [Runner(entry.name, entry.make(site)) for entry in entries]
-    return Passes(runners, min(settings.agent.timeout, settings.agent.interval)), Judge(settings.node)
+    return Passes(runners, min(settings.agent.timeout, settings.agent.interval))
 
 
 def _loop(agent: Agent, interval: float, stop: threading.Event) -> None:

@@ -107,12 +107,18 @@ class AgentSettings(Part):
 
 
 class JobSettings(Part):
-    """The launcher. Times are seconds."""
+    """The launcher, on each node. Times are seconds.
+
+    `grace`: from SIGTERM to SIGKILL. `control_timeout`: without an answer of the control plane, after which it goes on alone.
+    `verdict_timeout`: that it waits after a failure for what is to be done. `gather_timeout`: that it waits **at the run's start** for its
+    other nodes, and then gives up; how long a **restart** waits for a node before it goes on without it is `recovery.gather`.
+    `max_restarts_per_hour`: its own restarts, while the control plane is away.
+    """
 
     grace: float = Field(10.0, ge=0, le=HOUR)
     control_timeout: float = Field(5.0, ge=0.1, le=HOUR)
     verdict_timeout: float = Field(1800.0, ge=0.1, le=WEEK)
-    gather_timeout: float = Field(600.0, ge=1, le=WEEK)  # that the launchers of a run's other nodes have to come
+    gather_timeout: float = Field(600.0, ge=1, le=WEEK)
     max_restarts_per_hour: int = Field(3, ge=0, le=1000)
 
 
@@ -141,13 +147,19 @@ class DetectSettings(Part):
 
 
 class RecoverySettings(Part):
-    """What Surefoot may do by itself, and how often."""
+    """What Surefoot may do by itself, and how often. Times are seconds.
+
+    `modes`: `off`, `dry-run`, `approve` or `auto` by action. Within `window` a run is restarted `max_restarts_per_run` times at most, and
+    `max_restarts_per_signature` times after the same failure. `gather`: that **the leader** waits, once as many of a run's launchers are
+    there as it takes at least, for the others to come too: at its start before it begins with fewer, at a restart before it leaves out who
+    is missing. How long a launcher waits for enough of them to come at all is `job.gather_timeout`.
+    """
 
     modes: dict[str, ActionMode] = Field(default_factory=dict)
     max_restarts_per_run: int = Field(20, ge=0, le=10_000)
     max_restarts_per_signature: int = Field(3, ge=0, le=10_000)
     window: float = Field(3600.0, ge=1, le=52 * WEEK)
-    gather: float = Field(30.0, ge=1, le=HOUR)  # seconds for a run's launchers to come together, once enough are there
+    gather: float = Field(30.0, ge=1, le=HOUR)
 
     @field_validator("modes", mode="before")
     @classmethod
@@ -265,7 +277,7 @@ def load(path: Path | None = None) -> Settings:
     Raises SettingsError, one line naming the key and what to do, for an unreadable file, an unknown
     key or a value that does not fit.
     """
-    named = path or (Path(os.environ[CONFIG]) if os.environ.get(CONFIG) else None)
+    named = file_of(path)
     given = setting_file.read(named) if named else {}
     for key in given.keys() - Settings.model_fields.keys():
         raise SettingsError(f"unknown setting {key}{_nearest(key, Settings.model_fields)}")
@@ -274,6 +286,11 @@ def load(path: Path | None = None) -> Settings:
         return Settings(**given)
     except ValidationError as e:
         raise SettingsError(_explain(e)) from None
+
+
+def file_of(path: Path | None = None) -> Path | None:
+    """The settings file of this process: `path`, else the one that `SUREFOOT_CONFIG` names; None where there is none."""
+    return path or (Path(os.environ[CONFIG]) if os.environ.get(CONFIG) else None)
 
 
 def pass_on(path: Path) -> None:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from pipeline.catalog.rules import halts
 from pipeline.clock import to_micros
 from pipeline.queries.run_exits import RankExit
 from pipeline.queries.run_first_steps import StepRange
 from pipeline.records import AttemptTransition, IncidentTransition, RunTransition
 from slo.history import Attempt, FirstStep, Frame, Outage
-from slo.outages import halts
 
 RUN_ENDED = frozenset(RunTransition.states) - {"started"}
 
@@ -88,7 +88,7 @@ def _outages(transitions: Sequence[IncidentTransition]) -> tuple[Outage, ...]:
             next_attempt=t.next_attempt,
         )
         for t in last.values()
-        if halts(t.fault)
+        if halts(t.fault, t.attempt)
     )
 
 

@@ -2,20 +2,9 @@
 
 from collections.abc import Sequence
 
-from pipeline.catalog.faults import BY_NAME as FAULTS
-from pipeline.catalog.faults import RESTART_LOOP
 from pipeline.catalog.layers import Category
 from slo.history import Attempt, Frame, Outage
 from slo.spans import Span, paint, subtract
-
-
-def halts(fault: str) -> bool:
-    """False for faults that need no action on the run: it goes on meanwhile, and loses nothing by them.
-
-    A restart loop is what a failure becomes that no action could help: the run stood still all the same.
-    """
-    known = FAULTS.get(fault)
-    return known is None or known is RESTART_LOOP or known.first_action is not None
 
 
 def base_name(frame: Frame, attempt: str) -> str:

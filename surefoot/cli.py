@@ -367,17 +367,26 @@ for command in (change, report, silence, maintenance, actions):
 @click.option("--coverage", is_flag=True, help="List every fault of the catalogue with what finds it.")
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object on one line.")
 @click.pass_obj
-def doctor(_: Settings, /, coverage: bool, as_json: bool) -> None:
-    """Say which faults are found here, by what, and what the others wait for.
+def doctor(settings: Settings, coverage: bool, as_json: bool) -> None:
+    """Check what Surefoot needs on this machine: a line each, with what to do. Exit code 0: all is well; 1: something is not.
+
+    It looks, and changes nothing. With --coverage: which faults are found, by what, and what the others wait for.
 
     \b
-    Example:  surefoot doctor --coverage
+    Example:  surefoot doctor
+              surefoot doctor --coverage
     """
-    from surefoot.doctor import coverage_json, coverage_text
+    if coverage:
+        from surefoot.doctor import coverage_json, coverage_text
 
-    if not coverage:
-        raise click.UsageError("nothing to look at: say --coverage")
-    click.echo(coverage_json() if as_json else coverage_text())
+        click.echo(coverage_json() if as_json else coverage_text())
+        return
+    from surefoot.checkup import as_json as one_line
+    from surefoot.checkup import as_text, checkup, well
+
+    checks = checkup(settings)
+    click.echo(one_line(checks) if as_json else as_text(checks))
+    sys.exit(0 if well(checks) else 1)
 
 
 def main() -> None:

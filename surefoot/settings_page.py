@@ -1,6 +1,7 @@
 """`docs/settings.md`, made from the settings themselves: `python -m surefoot.settings_page > docs/settings.md`."""
 
 import sys
+from inspect import cleandoc
 from typing import Any
 
 from annotated_types import Ge, Gt, Le
@@ -29,7 +30,7 @@ def _is_part(info: Any) -> bool:
 
 def _part(name: str, part: Any) -> str:
     rows = [_row(field, f"{name}.{field}", info) for field, info in part.model_fields.items()]
-    return "\n".join([f"\n## {name}\n", *(part.__doc__ or "").strip().splitlines(), "", *_table(rows)])
+    return "\n".join([f"\n## {name}\n", *cleandoc(part.__doc__ or "").splitlines(), "", *_table(rows)])
 
 
 def _table(rows: list[str]) -> list[str]:

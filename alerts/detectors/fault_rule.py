@@ -30,7 +30,7 @@ def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
             continue
         if standing.bad.last is None or (now - standing.bad.last).total_seconds() <= STALE:
             for run in _runs_hit(standing, snapshot, there):
-                verdict = _verdict(standing, run, there)
+                verdict = _verdict(standing, run, there, snapshot.watched.mounts.get(standing.place.node, frozenset()))
                 found.setdefault(verdict.key, verdict)
     hit = {_without_run(v.key) for v in found.values() if v.run}
     return [v for v in found.values() if v.run or _without_run(v.key) not in hit]
@@ -79,8 +79,15 @@ def _runs_hit(standing: Standing, snapshot: Snapshot, there: Mapping[str, Mappin
         return ("",)
     if rule.scope is Scope.RUN:
         return ("",) if node in there else ()
-    points = snapshot.watched.mounts.get(node, frozenset())
-    return [name for name, run in there.get(node, {}).items() if _mount_of(run.checkpoints, points) == standing.place.value]
+    return _runs_under(standing, there, snapshot.watched.mounts.get(node, frozenset()))
+
+
+def _runs_under(standing: Standing, there: Mapping[str, Mapping[str, RunLook]], points: Iterable[str]) -> list[str]:
+    """The runs whose checkpoints lie on the mount of `standing`."""
+    if not standing.place.value:
+        return []
+    runs = there.get(standing.place.node, {})
+    return [name for name, run in runs.items() if _mount_of(run.checkpoints, points) == standing.place.value]
 
 
 def _rank_may_die(standing: Standing, runs: Iterable[RunLook], snapshot: Snapshot, now: datetime) -> bool:
@@ -96,7 +103,7 @@ def _mount_of(path: str, points: Iterable[str]) -> str | None:
     return max(above, key=len, default=None)
 
 
-def _verdict(standing: Standing, run: str, there: Mapping[str, Mapping[str, RunLook]]) -> Verdict:
+def _verdict(standing: Standing, run: str, there: Mapping[str, Mapping[str, RunLook]], points: Iterable[str]) -> Verdict:
     place, fault = standing.place, standing.rule.fault
     began = standing.onset or standing.seen_at
     rank = place.labels.get(RANK, "") if standing.rule.entity == RANK else ""
@@ -113,6 +120,7 @@ def _verdict(standing: Standing, run: str, there: Mapping[str, Mapping[str, RunL
         reason=said_with(standing.rule.says, standing, standing.seen[-1] if standing.seen else None),
         evidence=_evidence(standing, there.get(place.node, {}).values()),
         beside=frozenset(there.get(place.node, ())),
+        under=frozenset(_runs_under(standing, there, points)),
         located=True,
         happened=standing.bad.last if isinstance(standing.rule.when, Happened) else None,
     )

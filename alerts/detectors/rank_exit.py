@@ -116,10 +116,16 @@ def _make(
         confidence=confidence,
         reason=f"{reason}, before any step was seen" if early else reason,
         evidence={
+            "origin": {"code": first.code, "phase": _phase(snapshot, first)} if first else {},
             "exits": [{"rank": e.rank, "node": e.node, "code": e.code, "at": e.at.isoformat(), "error": e.error} for e in failures[:16]],
             "attempt": {"state": attempt.state, "exit_code": attempt.exit_code, "reason": attempt.reason},
         },
     )
+
+
+def _phase(snapshot: Snapshot, e: RankExit) -> str:
+    """What the rank did when it was last seen."""
+    return next((r.phase for r in snapshot.ranks_of(e.attempt) if r.rank == e.rank and r.in_step), "")
 
 
 def _at_start(snapshot: Snapshot, attempt: AttemptLook, onset: datetime) -> bool:

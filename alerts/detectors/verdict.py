@@ -14,6 +14,7 @@ class Verdict:
 
     `onset` is when the fault began, as far as the evidence shows. `rank` is None where no single rank can be named.
     `beside` are the runs on its node: it may join an incident of one of them. `located`: the place is known, also without a rank.
+    `under` are the runs whose checkpoints lie on it.
     `happened` is when the newest event came that shows it, None where it is no event: one from before its finding was cleared is told.
     """
 
@@ -30,6 +31,7 @@ class Verdict:
     confidence: float = 1.0
     evidence: Mapping[str, Any] = field(default_factory=dict)
     beside: frozenset[str] = frozenset()
+    under: frozenset[str] = frozenset()
     located: bool = False
     happened: datetime | None = None
 

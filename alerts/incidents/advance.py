@@ -18,6 +18,7 @@ class Facts:
     settled: tuple[datetime, datetime] | None = None  # when the last one went, and until when it may come back
     run: RunLook | None
     action: ActionTransition | None  # its newest
+    awaited: datetime | None = None  # until when the cause may be found that its error has told of
     recovered_at: datetime | None = None  # the next attempt's first completed step
     caught_up_at: datetime | None = None
 
@@ -106,7 +107,10 @@ def _from_recovering(last: IncidentTransition, facts: Facts, now: datetime) -> I
     if facts.recovered_at and last.recovered_at is None:
         return move(last, State.RECOVERING, f"attempt {last.next_attempt} completed its first step", now, recovered_at=facts.recovered_at)
     if last.recovered_at and not facts.findings:
-        return _resolve(last, facts, f"recovered: attempt {last.next_attempt} makes progress", now)
+        if facts.awaited and now < facts.awaited:
+            return None
+        over_at = last.recovered_at if facts.awaited else None
+        return _resolve(last, facts, f"recovered: attempt {last.next_attempt} makes progress", now, over_at)
     if again:
         return move(last, State.OPEN, f"attempt {last.next_attempt} failed too: {again[0].reason}", now)
     return None

@@ -9,17 +9,7 @@ from alerts.detectors import rank_exit
 from alerts.detectors.verdict import Verdict
 from alerts.incidents.lifecycle import State, open_incident
 from alerts.transitions import LEADER
-from pipeline.catalog.faults import (
-    BY_NAME,
-    HOST_DOWN,
-    HOST_OOM_KILL,
-    LAUNCHER_LOST,
-    NODE_LEFT,
-    RANK_CRASH,
-    RANK_STOPPED,
-    TELEMETRY_LOST,
-    Fault,
-)
+from pipeline.catalog.faults import BY_NAME, HOST_DOWN, LAUNCHER_LOST, NODE_LEFT, RANK_STOPPED, TELEMETRY_LOST, Fault
 from pipeline.records import FindingTransition, IncidentTransition
 
 KILLED = timedelta(seconds=15)  # a rank that died this close to a kill for want of memory on its node, or to a peer's host, died of it
@@ -110,8 +100,6 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
 
     Once an action is on its way the ranks are being stopped by us, so of a stall only a stopped rank is believed then.
     """
-    if _died_of(incident, verdict):
-        return rerooted(incident, verdict.fault, incident.node, incident.rank, incident.confidence)
     same = (incident.fault, incident.node, incident.rank) == (verdict.fault.name, verdict.node, verdict.rank)
     if same or incident.new_state == State.RECOVERING or incident.attempt != verdict.attempt:
         return {}
@@ -137,23 +125,18 @@ def _explained(incident: IncidentTransition, verdict: Verdict) -> bool:
     return near and incident.fault != HOST_DOWN.name
 
 
-def _died_of(incident: IncidentTransition, verdict: Verdict) -> bool:
-    """Whether a rank's death is explained by the kernel's kill."""
-    if verdict.fault is not HOST_OOM_KILL or incident.fault != RANK_CRASH.name:
-        return False
-    near = incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
-    return near and incident.node == verdict.node and incident.run in verdict.beside
-
-
-def rerooted(incident: IncidentTransition, fault: Fault, node: str, rank: int | None, confidence: float) -> dict[str, Any]:
+def rerooted(
+    incident: IncidentTransition, fault: Fault, node: str, rank: int | None, confidence: float, device: str = ""
+) -> dict[str, Any]:
     """The fields of an incident whose cause turns out to be another; its id stays."""
     return {
-        "key": incident_key(fault, node, rank, incident.run),
+        "key": incident_key(fault, node, rank, incident.run, device),
         "fault": fault.name,
         "layer": fault.layer,
         "severity": fault.severity,
-        "title": title(fault, incident.run, node, rank),
+        "title": title(fault, incident.run, node, rank, device),
         "node": node,
+        "device": device,
         "rank": rank,
         "confidence": confidence,
     }

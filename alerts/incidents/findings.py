@@ -12,6 +12,7 @@ from alerts.detectors import fault_rule
 from alerts.detectors.registry import BY_NAME, DETECTORS
 from alerts.detectors.verdict import Verdict
 from alerts.ids import mint
+from alerts.incidents.causes import CAUSES, Death, because, deaths, explains, part_of
 from alerts.incidents.correlate import first_finding, first_transition, home, refinement, title
 from alerts.incidents.flapping import counted
 from alerts.incidents.lifecycle import State, move
@@ -43,6 +44,7 @@ class Findings:
             if finding := there.get(verdict.key):
                 self._refine(finding, verdict, now)
         self._open([v for v in verdicts if v.key not in there], now)
+        self._explain(verdicts, now)
         self._gather(now)
         over = [(finding, self._over(finding, snapshot, now)) for finding in self.book.findings.values()]
         self.book.write_together([follow(f, "cleared", reason, now, actor=f.detector) for f, reason in over if reason])
@@ -78,7 +80,8 @@ class Findings:
         homes: dict[str, str] = {}
         before = {f.key: f for f in self.book.past.values()}
         for verdict, finding in due:
-            joined = self._back(verdict, before) or home(verdict, chain(self.book.incidents.values(), drafts.values()))
+            joined = self._back(verdict, before) or self._came_of(verdict)
+            joined = joined or home(verdict, chain(self.book.incidents.values(), drafts.values()))
             if joined is None:
                 joined = first_transition(verdict, mint("incident", finding), now)
                 drafts[joined.incident] = joined
@@ -99,6 +102,45 @@ class Findings:
         incident = self.book.incidents.get(self.book.root(last.incident)) if last and last.attempt == verdict.attempt else None
         return incident if incident and incident.new_state != State.RESOLVED else None
 
+    # --- what came of what ------------------------------------------------------------------------
+
+    def _explain(self, verdicts: Iterable[Verdict], now: datetime) -> None:
+        """Make each failure that an explicit fault explains an incident of that fault, with its finding."""
+        there = {finding.key: finding for finding in self.book.findings.values()}
+        causes = [v for v in verdicts if v.fault.name in CAUSES and v.key in there]
+        for cause in sorted(causes, key=lambda v: not v.under):  # of two full file systems rather that of the checkpoints
+            for incident in self._failures():
+                if explains(cause, incident, self._deaths(incident)):
+                    self._take(there[cause.key], incident, now)
+                    if changes := because(incident, cause, now):
+                        self.book.write(move(incident, State(incident.new_state), cause.reason, now, **changes))
+
+    def _take(self, finding: FindingTransition, incident: IncidentTransition, now: datetime) -> None:
+        """Let the finding of a cause be one of the failure's incident, and what was open about it alone be that incident."""
+        other = self.book.incidents.get(self.book.root(finding.incident))
+        if other is None or other.incident == incident.incident or incident.recovered_at:
+            return
+        if part_of(other, incident):
+            self._merge(other, incident, f"attempt {incident.attempt} failed by it: part of incident {incident.incident}", now)
+            self._rehome(now)
+        elif other.recovered_at and other.run == incident.run:
+            self.book.write(follow(self.book.findings[finding.finding], "open", finding.reason, now, incident=incident.incident))
+
+    def _came_of(self, cause: Verdict) -> IncidentTransition | None:
+        """The open incident of a failure that `cause` explains, also where the run has recovered meanwhile."""
+        if cause.fault.name not in CAUSES:
+            return None
+        return next((i for i in self._failures() if explains(cause, i, self._deaths(i))), None)
+
+    def _failures(self) -> list[IncidentTransition]:
+        return [i for i in self.book.unresolved() if i.attempt]
+
+    def _deaths(self, incident: IncidentTransition) -> list[Death]:
+        return deaths((*self.book.findings_of(incident.incident), *self.book.past_of(incident.incident)))
+
+    def _merge(self, other: IncidentTransition, root: IncidentTransition, reason: str, now: datetime) -> None:
+        self.book.write(move(other, State.RESOLVED, reason, now, resolved_at=max(now, other.at), merged_into=root.incident))
+
     # --- common causes ---------------------------------------------------------------------------
 
     def _gather(self, now: datetime) -> None:
@@ -112,8 +154,7 @@ class Findings:
             self._retell(root, about(root, one), why(one), now)
             for other in sorted(one.incidents - {root.incident}):
                 reason = f"the same as incident {root.incident}: {where(one)}"
-                last = self.book.incidents[other]
-                self.book.write(move(last, State.RESOLVED, reason, now, resolved_at=max(now, last.at), merged_into=root.incident))
+                self._merge(self.book.incidents[other], root, reason, now)
         self._rehome(now)
         of_many = {self.book.root(i) for one in related for i in one.incidents}
         for incident in self.book.unresolved():

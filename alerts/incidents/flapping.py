@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from alerts.words import duration
-from pipeline.catalog.faults import BY_NAME
+from pipeline.catalog.rules import acts
 from pipeline.records import FindingTransition, IncidentTransition
 
 PATIENCE = 10
@@ -13,8 +13,7 @@ PATIENCE = 10
 
 def settles(incident: IncidentTransition) -> bool:
     """Whether an incident stays open for a while after its last finding went: not one that stops a run, which has its recovery."""
-    fault = BY_NAME.get(incident.fault)
-    return not incident.run or (fault is not None and fault.first_action is None)
+    return not incident.run or not acts(incident.fault, incident.attempt)
 
 
 def came(findings: Iterable[FindingTransition]) -> tuple[int, timedelta]:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 
 from alerts.book import Book
 from alerts.incidents.advance import Facts, advance
+from alerts.incidents.causes import awaited, deaths
 from alerts.incidents.flapping import settled_at, settles
 from alerts.incidents.lifecycle import State
 from alerts.snapshot import RunLook, Snapshot
@@ -53,6 +54,7 @@ class Progress:
             findings=self.book.findings_of(incident.incident),
             cleared=self.book.cleared.get(incident.incident, ""),
             settled=settled_at(self.book.past_of(incident.incident), self.settle) if settles(incident) else None,
+            awaited=awaited(incident, deaths(self.book.past_of(incident.incident)), snapshot.agent_interval) if recovered_at else None,
             run=run,
             action=max(actions, key=lambda a: a.at, default=None),
             recovered_at=recovered_at,

@@ -80,7 +80,7 @@ def member(one: FindingTransition | Verdict, incident: IncidentTransition, at: d
 
 
 def kin(members: Iterable[Member], topology: Topology) -> list[Kin]:
-    """Those of `members` that belong together."""
+    """Those of `members` that belong together. No incident is in two of them."""
     alike: dict[tuple[str, str, str], list[Member]] = {}
     for one in members:
         alike.setdefault((one.fault, one.run, one.attempt), []).append(one)
@@ -88,7 +88,27 @@ def kin(members: Iterable[Member], topology: Topology) -> list[Kin]:
     for some in alike.values():
         for together in _at_one_time(some):
             found += _related(together, topology)
-    return found
+    return _apart(found)
+
+
+def _apart(found: Iterable[Kin]) -> list[Kin]:
+    """What is of one incident is one, though its findings came further apart: what comes and goes joins what it was with at each time."""
+    apart: list[Kin] = []
+    for one in found:
+        touching = [other for other in apart if other.incidents & one.incidents]
+        apart = [other for other in apart if other not in touching] + [_as_one([*touching, one])]
+    return apart
+
+
+def _as_one(some: Sequence[Kin]) -> Kin:
+    members = tuple(dict.fromkeys(m for k in some for m in k.members))
+    nodes = {m.node for m in members}
+    return Kin(members=members, place=_smallest((k.place for k in some if k.place), nodes))
+
+
+def _smallest(places: Iterable[Place], nodes: set[str]) -> Place | None:
+    """The place that holds the most of `nodes`, of several the smallest."""
+    return min((p for p in places if p.under & nodes), key=lambda p: (-len(p.under & nodes), *p.rank), default=None)
 
 
 def _at_one_time(members: Sequence[Member]) -> Iterator[list[Member]]:
@@ -106,8 +126,7 @@ def _related(members: Sequence[Member], topology: Topology) -> Iterator[Kin]:
     hit = [topology.places[name] for name in _hit(nodes, topology)]
     sets = [nodes] if members[0].run else _joined([nodes & place.under for place in hit])
     for some in sets:
-        place = min((p for p in hit if p.under & some), key=lambda p: (-len(p.under & some), *p.rank), default=None)
-        yield Kin(members=tuple(m for m in members if m.node in some), place=place)
+        yield Kin(members=tuple(m for m in members if m.node in some), place=_smallest(hit, some))
 
 
 def _hit(nodes: set[str], topology: Topology) -> set[str]:

@@ -11,6 +11,7 @@ from dashboard.markup import Html, div, el, join, link, show, span
 from dashboard.read import REFRESH, Sheet, settings
 from dashboard.views import changes
 from pipeline.catalog import faults, runbooks
+from pipeline.catalog.rules import acts
 from pipeline.queries.captures import captures
 from pipeline.queries.incident_actions import incident_actions
 from pipeline.queries.incident_cost import Spent, incident_cost
@@ -112,8 +113,7 @@ def _nothing_done(i: IncidentTransition, run: RunState | None) -> str:
         return "Nothing was done about it."
     if runs.is_over(run):
         return "The run is over: nothing is done about it any more."
-    fault = faults.BY_NAME.get(i.fault)
-    if fault and fault.first_action is None:
+    if not acts(i.fault, i.attempt):
         return "Surefoot has no action for this fault: somebody has to look."
     return "Nothing is done about it yet. Where an action is due, it appears here within a second."
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from pipeline.catalog.events import OOM_KILL, EventKind
 from pipeline.catalog.fault import Fault
+from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import (
     CPU_CONTENTION,
     FILESYSTEM_FULL,
@@ -19,6 +20,7 @@ from pipeline.catalog.faults import (
     KERNEL_PANIC_REBOOT,
     MOUNT_HUNG,
     MOUNT_STALE_OR_GONE,
+    RESTART_LOOP,
 )
 from pipeline.catalog.metrics import BY_NAME, CGROUP, HOST, MOUNT, Family, Metric
 
@@ -270,3 +272,21 @@ FAMILIES: tuple[Family, ...] = (HOST, MOUNT, CGROUP)
 def rules_of(fault: Fault) -> tuple[Rule, ...]:
     """The rows that show `fault`."""
     return tuple(rule for rule in RULES if rule.fault is fault)
+
+
+OF_NODES: frozenset[str] = frozenset(rule.fault.name for rule in RULES if rule.entity != RANK)
+"""The faults that are a node's own. An incident of one names an attempt only where that attempt failed by it."""
+
+
+def acts(fault: str, attempt: str) -> bool:
+    """Whether there is something for Surefoot to do about an incident of `fault` that names `attempt`; "" where it names none."""
+    known = FAULTS.get(fault)
+    return known is None or known.first_action is not None or bool(attempt and fault in OF_NODES)
+
+
+def halts(fault: str, attempt: str) -> bool:
+    """Whether such an incident takes its run's time. Of a fault without an action the run goes on meanwhile, and loses nothing by it.
+
+    A restart loop is what a failure becomes that no action could help: the run stood still all the same.
+    """
+    return fault == RESTART_LOOP.name or acts(fault, attempt)

@@ -54,7 +54,17 @@ def _mend(log: Path, parts: Parts) -> int:
             f.flush()
             os.fsync(f.fileno())
         fresh.replace(log)
+        _keep_names(log.parent)
     return len(lines) - len(kept)
+
+
+def _keep_names(folder: Path) -> None:
+    """Brings the names in `folder` to disk: a rename that a power cut undid would bring the tokens back."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def _kept(lines: Iterable[bytes], parts: Parts) -> Iterator[bytes]:

@@ -173,7 +173,7 @@ class Endpoints:
         await asyncio.sleep(self._places.unsure_for(question, monotonic()))
         place = self._places.take(question, monotonic())
         await self._note(question)
-        heard, hung_up = (asyncio.ensure_future(one) for one in (self.control.wait(question), _hung_up(request)))
+        heard, hung_up = asyncio.ensure_future(self.control.wait(question)), asyncio.ensure_future(_hung_up(request))
         try:
             await asyncio.wait((heard, hung_up), return_when=asyncio.FIRST_COMPLETED)
             if heard.done():

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from pipeline.catalog.layers import Category
+from pipeline.catalog.rules import halts
 from pipeline.clock import to_micros
 from pipeline.queries.incidents_named import incidents_named
 from pipeline.queries.period_runs import PeriodRun, period_runs
@@ -20,7 +21,6 @@ from pipeline.queries.silent_parts import silent_parts
 from pipeline.records import IncidentTransition
 from pipeline.store import Store
 from slo.figures import INCIDENT_PARTS, Mttr, mttr, productive_share
-from slo.outages import halts
 
 K = TypeVar("K")
 
@@ -244,7 +244,7 @@ def _incidents(rows: Rows, end: datetime) -> list[IncidentFacts]:
 
 def _halted(r: Repair, known: Mapping[str, IncidentTransition]) -> bool:
     last = known.get(r.incident)
-    return last is not None and bool(last.run) and halts(last.fault)
+    return last is not None and bool(last.run) and halts(last.fault, last.attempt)
 
 
 def _outage(r: Repair, end: datetime) -> tuple[datetime, datetime]:

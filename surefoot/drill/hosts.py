@@ -65,13 +65,15 @@ def prepare() -> None:
         _ip("link", "add", "surefoot", "type", "bridge")
         _ip("address", "add", f"{BRIDGE}/24", "dev", "surefoot")
         _ip("link", "set", "surefoot", "up")
-    except (OSError, subprocess.CalledProcessError) as e:
-        why = e.strerror if isinstance(e, OSError) else e.stderr.decode().strip()
-        raise NotPossible(f"several nodes on one machine need networks of their own ({why}): run the drill as root, with iproute2") from e
+    except OSError as e:
+        raise _not_here(e.strerror or str(e)) from e
 
 
 def start(plan: Plan, stack: Stack, run: str) -> tuple[Subject, list[Host]]:
-    """Start each node's agent and launcher, the plan's spare too; the training's output is in `train.log` and one more file a node."""
+    """Start each node's agent and launcher, the plan's spare too; the training's output is in `train.log` and one more file a node.
+
+    Raises NotPossible where this machine gives no networks.
+    """
     hosts = [_host(number) for number in range(plan.nodes + plan.spares)]
     port = str(free_ports(1)[0])
     words = command(
@@ -104,7 +106,7 @@ def _host(number: int) -> Host:
     ends_with_us = (sys.executable, "-I", "-S", boot.__file__, str(os.getpid()))
     holder = subprocess.Popen([*ends_with_us, "unshare", "--net", "sleep", "infinity"], stdin=subprocess.DEVNULL)
     host = Host(NAMES[number], number, holder)
-    _await_own_network(holder.pid)
+    _await_own_network(holder)
     _ip("link", "add", host.link, "type", "veth", "peer", "name", _INTERFACE, "netns", str(holder.pid))
     _ip("link", "set", host.link, "master", "surefoot", "up")
     address = BRIDGE.rpartition(".")[0] + f".{number + 2}/24"
@@ -113,11 +115,13 @@ def _host(number: int) -> Host:
     return host
 
 
-def _await_own_network(pid: int) -> None:
+def _await_own_network(holder: subprocess.Popen[bytes]) -> None:
     ours, deadline = os.readlink("/proc/self/ns/net"), time.monotonic() + 10.0
-    while os.readlink(f"/proc/{pid}/ns/net") == ours:
+    while os.readlink(f"/proc/{holder.pid}/ns/net") == ours:
+        if holder.poll() is not None:
+            raise _not_here("unshare made none")
         if time.monotonic() > deadline:
-            raise NotPossible("a network namespace was not made within 10 s")
+            raise _not_here("unshare made none within 10 s")
         time.sleep(0.01)
 
 
@@ -129,5 +133,16 @@ def _inside(network: str) -> Iterator[int]:
 
 
 def _ip(*words: str, enter: Sequence[str] = ()) -> None:
-    """Raises CalledProcessError, and OSError where there is no such program."""
-    subprocess.run([*enter, "ip", *words], check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    """Raises NotPossible."""
+    argv = [*enter, "ip", *words]
+    try:
+        subprocess.run(argv, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    except subprocess.CalledProcessError as e:
+        told = e.stderr.decode(errors="replace").strip().replace("\n", "; ")
+        raise _not_here(f"`ip {' '.join(words)}` ended with {e.returncode}: {told or 'no reason given'}") from e
+    except OSError as e:
+        raise _not_here(f"{argv[0]}: {e.strerror}") from e
+
+
+def _not_here(why: str) -> NotPossible:
+    return NotPossible(f"several nodes on one machine need networks of their own ({why}): run the drill as root, with iproute2")

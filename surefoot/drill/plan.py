@@ -94,6 +94,8 @@ class Result:
     others: list[str] = field(default_factory=list)  # titles of further incidents about the same
     located: Located | None = None
     attempt: str = ""
+    nodes: tuple[str, ...] = ()  # of several, those of the first attempt
+    nodes_after: tuple[str, ...] = ()  # those of the last
     action: str = ""
     unapproved: bool = False  # a restart waited for a person to the end
     seconds: dict[str, float | None] = field(default_factory=dict)
@@ -105,6 +107,16 @@ class Result:
     correct: dict[str, bool | None] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)  # what was not right, in words
     losses: Path | None = None
+
+    @property
+    def left_out(self) -> list[str]:
+        """The nodes that the run went on without."""
+        return [node for node in self.nodes if node not in self.nodes_after]
+
+    @property
+    def taken_in(self) -> list[str]:
+        """The nodes that took their places."""
+        return [node for node in self.nodes_after if node not in self.nodes]
 
     @property
     def unseen(self) -> bool:

@@ -21,6 +21,7 @@ def as_text(result: Result) -> str:
         "",
         "   ".join(f"{word} {_s(result.seconds.get(key))}" for word, key in told.items()),
         f"cold start {_s(result.cold_start)}   goodput {'no data' if result.goodput is None else f'{result.goodput:.1%}'}",
+        *_replaced(result),
         result.loss,
     ]
     if result.unseen:
@@ -30,6 +31,14 @@ def as_text(result: Result) -> str:
         lines.append(f"the agent took its readings every {interval:g} s here; by default it does every {AgentSettings().interval:g} s")
     lines += [f"WRONG: {w}" for w in result.wrong] or ([] if result.unseen else ["all right"])
     return "\n".join(lines)
+
+
+def _replaced(result: Result) -> list[str]:
+    """Which node the run went on without, and which spare took its place."""
+    if not result.left_out:
+        return []
+    taken = f"the spare {', '.join(result.taken_in)} was taken in" if result.taken_in else "nobody took its place"
+    return [f"{', '.join(result.left_out)} was left out, {taken}"]
 
 
 def _s(seconds: float | None) -> str:
@@ -67,7 +76,8 @@ def _further(result: Result) -> dict[str, Any]:
     """What only some kinds have to tell."""
     fault, interval = result.truth.fault, BY_NAME[result.plan.kind].agent_interval
     unseen = {"not_detected_yet": fault.name, "waits_for": fault.waits_for} if result.unseen else {}
-    return unseen | ({"agent_interval": interval} if interval else {})
+    moved = {"left_out": result.left_out, "taken_in": result.taken_in} if result.left_out or result.taken_in else {}
+    return unseen | moved | ({"agent_interval": interval} if interval else {})
 
 
 def as_json_line(result: Result, costs: Sequence[Cost] = ()) -> str:

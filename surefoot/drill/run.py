@@ -12,6 +12,7 @@ from typing import Any
 from pipeline.catalog.layers import ActionMode
 from pipeline.clock import utcnow
 from pipeline.loss import loss_sentence
+from pipeline.queries.attempts_of_runs import attempts_of_runs
 from pipeline.queries.incident_actions import incident_actions
 from pipeline.queries.run_attempts import run_attempts
 from pipeline.queries.run_transitions import run_transitions
@@ -156,6 +157,9 @@ def _fill(result: Result, watch: Watch, store: Store, stack: stacks.Stack) -> No
         result.action = actions[-1].kind if actions else ""
         states = {a.new_state for a in actions}
         result.unapproved = plan.mode == ActionMode.APPROVE and "waiting" in states and "issued" not in states
+    told = [t.nodes.split(",") for t in attempts_of_runs(store, [result.run]) if t.nodes]
+    if told:
+        result.nodes, result.nodes_after = tuple(told[0]), tuple(told[-1])
     result.pages = [f"{p.action} {p.dedup_key}" for p in watch.pages()]
 
 

@@ -82,6 +82,8 @@ class Watch:
             rows = run_incidents(self.store, self.run) + [r for r in run_incidents(self.store, "") if self._same_place(r)]
         except StoreError:
             return  # the drill may have killed the store itself; it comes back
+        merged = {r.incident for r in rows if r.merged_into}  # what was seen to be part of another is no further one
+        rows = [r for r in rows if r.incident not in merged]
         mine = sorted((r for r in rows if r.detected_at and r.detected_at >= self.truth.injected_at), key=lambda r: r.at)
         if not mine:
             return

@@ -134,6 +134,22 @@ def test_more_findings_only_ever_join_more(members: list[Member]) -> None:
         assert all(any(one <= other for other in partition([members], SHARED)) for one in fewer)
 
 
+@given(st.lists(st.tuples(st.integers(1, 13), st.sampled_from([0, 200, 600, 900, 1300]), st.integers(0, 6)), max_size=24))
+def test_no_incident_is_ever_in_two_of_them(told: list[tuple[int, int, int]]) -> None:
+    """What comes and goes is in an incident more than once, at times far apart."""
+    members = [replace(one(node, seconds), key=str(n), incident=str(number)) for n, (node, seconds, number) in enumerate(told)]
+    found = [name for k in kin(members, SHARED) for name in k.incidents]
+    assert len(found) == len(set(found))
+    assert {m.key for k in kin(members, SHARED) for m in k.members} <= {m.key for m in members}
+
+
+def test_what_came_twice_joins_those_that_it_was_with_at_each_time() -> None:
+    early, late = [one(20), one(30), one(40)], [one(20, 600), one(60, 600), one(70, 600), one(80, 600)]
+    assert found(*early, *late[1:]) == [("switch leaf-01", 3), ("switch leaf-02", 3)], "ten minutes apart"
+    again = replace(late[0], node="gpu-090")
+    assert found(*early, *late[1:], again) == [("switch leaf-02", 7)], "its incident is that of gpu-020, and four of the seven are there"
+
+
 # --- incidents -------------------------------------------------------------------------------
 
 

@@ -298,6 +298,36 @@ def test_a_silence_of_one_node_does_not_silence_its_switch_and_one_of_all_of_the
         world.wait(7)
 
 
+def test_a_file_that_shows_an_incident_to_be_of_two_storms_makes_all_of_it_one(world: Any, nodes: Nodes) -> None:
+    """Three nodes at once, one of which comes again with two others six minutes later: without a file five incidents."""
+    file, mine = world.settings, nodes.names[:5]
+    world.settings = world.settings.model_copy(update={"topology": ""})
+    full, well = {"/data": 0}, {"/data": 500 * GB}
+    nodes.free = {name: dict(well) for name in mine}
+    nodes.passes(2)
+    nodes.free |= {mine[1]: full, mine[2]: full}
+    nodes.passes(1)
+    nodes.free |= {mine[0]: full}
+    nodes.passes(2)
+    for now in (well, full, well):
+        nodes.free |= {mine[0]: now}
+        nodes.passes(3)
+    for _ in range(36):
+        nodes.passes(1)
+    nodes.free |= {name: full for name in (mine[0], *mine[3:])}
+    nodes.passes(2)
+    first = [i.node for i in incidents(world)]
+    assert sorted(first) == mine, "one a node, each still open"
+    assert {i.new_state for i in incidents(world)} == {"open"}
+    world.settings = file
+    world.restart_jobs()
+    ticks(world)
+    (left,) = [i for i in incidents(world) if i.new_state == "open"]
+    assert left.title.startswith("A file system is full: /data on 5 of 50 nodes under switch leaf-01")
+    assert {i.merged_into for i in incidents(world)} == {"", left.incident}
+    assert {f.incident for f in newest(world) if f.new_state == "open"} == {left.incident}
+
+
 # --- one run on several nodes ----------------------------------------------------------------
 
 

@@ -1,12 +1,11 @@
 """Real faults of the node, and of the training's own making, by their drills: found by the table of rules, paged once, over once."""
 
-import json
 import math
 import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,68 +14,18 @@ import pytest
 from surefoot.drill import memory
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-STEPS = {"disk-full": 160, "read-only": 160}  # of the training; else 110
 
 
-@dataclass(frozen=True)
-class Drill:
-    """A finished drill: its JSON, exit code, output and kept folder."""
-
-    result: dict[str, Any]
-    code: int
-    output: str
-    folder: Path
-
-    @property
-    def losses(self) -> dict[int, float]:
-        """Loss by step; of a step that was trained twice, the last."""
-        lines = (self.folder / self.result["run"] / "losses.jsonl").read_text().splitlines()
-        return {entry["step"]: entry["loss"] for entry in map(json.loads, lines)}
-
-    @property
-    def steps(self) -> list[int]:
-        """Those that the training was to take."""
-        return list(range(STEPS.get(self.result["drill"], 110)))
-
-    @property
-    def log(self) -> str:
-        """What the training said."""
-        return (self.folder / self.result["run"] / "train.log").read_text()
-
-
-def drill(folder: Path, *words: str) -> Drill:
-    bare = {k: v for k, v in os.environ.items() if not k.startswith("SUREFOOT_")}
-    argv = [sys.executable, "-P", "-m", "surefoot", "--log-level", "warning", "drill", *words, "--keep", str(folder), "--json"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=240, env=bare)
-    last = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ""
-    assert last.startswith("{"), f"no result: {done.stdout}\n{done.stderr}"
-    return Drill(json.loads(last), done.returncode, done.stdout + done.stderr, folder)
-
-
-def assert_nothing_is_left(folder: Path) -> None:
-    """No process names the drill's folder, no mount lies in it, and there is no group of a drill that has ended."""
-    assert str(folder) not in Path("/proc/self/mountinfo").read_text()
-    left = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            text = (process / "cmdline").read_bytes() + (process / "environ").read_bytes()
-        except OSError:
-            continue
-        if str(folder).encode() in text and int(process.name) != os.getpid():
-            left.append(text[:200])
-    assert left == []
-
-
-def assert_right(done: Drill) -> None:
+def assert_right(done: Any) -> None:
     assert done.result["wrong"] == [], done.output
     assert (done.code, done.result["correct"]) == (0, {"detected": True, "located": True, "recovered": True})
     assert [p.split()[0] for p in done.result["pages"]] == ["trigger", "resolve"]
     assert len({p.split()[1] for p in done.result["pages"]}) == 1
     assert sorted(done.losses) == done.steps
-    assert_nothing_is_left(done.folder)
+    done.assert_nothing_is_left()
 
 
-def assert_of_the_disk(done: Drill, words: str) -> None:
+def assert_of_the_disk(done: Any, words: str) -> None:
     """The node's fault at the mount: nothing is done about it, it is over after the drill took it away, and the training goes on."""
     assert_right(done)
     result = done.result
@@ -88,24 +37,24 @@ def assert_of_the_disk(done: Drill, words: str) -> None:
     assert not any("checkpoint of step" in line and words not in line for line in done.log.splitlines())
 
 
-def assert_of_memory(done: Drill) -> None:
+def assert_of_memory(done: Any) -> None:
     """A rank that dies of it is restarted, in the one incident."""
     assert_right(done)
     assert (done.result["action"], done.result["located"]["layer"], done.result["located"]["rank"]) == ("restart_run", "kernel", 1)
 
 
-def assert_not_found_yet(done: Drill, fault: str) -> None:
+def assert_not_found_yet(done: Any, fault: str) -> None:
     assert done.result["wrong"] == [], done.output
     assert (done.code, done.result["not_detected_yet"], done.result["incident"]) == (3, fault, "")
     assert done.result["correct"] == {"detected": False, "located": None, "recovered": None}
     assert f"not detected yet: {fault} (" in done.output
     assert sorted(done.losses) == done.steps
-    assert_nothing_is_left(done.folder)
+    done.assert_nothing_is_left()
 
 
 @AS_ROOT
-def test_a_checkpoint_disk_that_fills_is_found_paged_and_over_once_there_is_room_again(tmp_path: Path) -> None:
-    assert_of_the_disk(drill(tmp_path / "d", "disk-full"), "No space left on device")
+def test_a_checkpoint_disk_that_fills_is_found_paged_and_over_once_there_is_room_again(drill: Any) -> None:
+    assert_of_the_disk(drill("disk-full"), "No space left on device")
 
 
 @AS_ROOT
@@ -114,29 +63,29 @@ def test_a_checkpoint_disk_that_fills_is_found_paged_and_over_once_there_is_room
 @pytest.mark.parametrize(
     ("kind", "words"), [("disk-full", "No space left on device"), ("read-only", "Read-only file system")], ids=["disk-full", "read-only"]
 )
-def test_five_of_five_drills_of_the_disk_are_right(tmp_path: Path, kind: str, words: str, turn: int) -> None:
-    assert_of_the_disk(drill(tmp_path / "d", kind), words)
+def test_five_of_five_drills_of_the_disk_are_right(drill: Any, kind: str, words: str, turn: int) -> None:
+    assert_of_the_disk(drill(kind), words)
 
 
 @AS_ROOT
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", range(5))
-def test_five_of_five_ranks_that_outgrow_their_memory_are_restarted_in_one_incident(tmp_path: Path, turn: int) -> None:
+def test_five_of_five_ranks_that_outgrow_their_memory_are_restarted_in_one_incident(drill: Any, turn: int) -> None:
     with memory.group() as mine:
         groups = mine.folder.parent
-    assert_of_memory(drill(tmp_path / "d", "oom"))
+    assert_of_memory(drill("oom"))
     assert list(groups.glob("surefoot-drill-*")) == []
 
 
 @pytest.mark.slow
-def test_a_slow_rank_is_not_found_yet_and_taken_for_nothing_else(tmp_path: Path) -> None:
-    done = drill(tmp_path / "d", "slow")
+def test_a_slow_rank_is_not_found_yet_and_taken_for_nothing_else(drill: Any) -> None:
+    done = drill("slow")
     assert_not_found_yet(done, "gpu_slow")
 
 
 @pytest.mark.slow
-def test_a_loss_that_is_not_a_number_is_not_found_yet_and_is_really_none(tmp_path: Path) -> None:
-    done = drill(tmp_path / "d", "nan")
+def test_a_loss_that_is_not_a_number_is_not_found_yet_and_is_really_none(drill: Any) -> None:
+    done = drill("nan")
     assert_not_found_yet(done, "loss_nan")
     assert done.losses[40] < 10 and math.isnan(done.losses[109])
 
@@ -145,7 +94,9 @@ def test_a_loss_that_is_not_a_number_is_not_found_yet_and_is_really_none(tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 15, 9], ids=["SIGINT", "SIGTERM", "SIGKILL"])
 @pytest.mark.parametrize("kind", ["disk-full", "oom"])
-def test_a_drill_that_is_ended_in_the_middle_leaves_no_mount_and_no_process(tmp_path: Path, kind: str, number: int) -> None:
+def test_a_drill_that_is_ended_in_the_middle_leaves_no_mount_and_no_process(
+    tmp_path: Path, assert_nothing_is_left: Callable[[Path], None], kind: str, number: int
+) -> None:
     with memory.group() as mine:
         groups = mine.folder.parent
     argv = [sys.executable, "-P", "-u", "-m", "surefoot", "--log-level", "warning", "drill", kind, "--keep", str(tmp_path / "d")]

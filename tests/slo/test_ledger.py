@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.catalog.layers import Category
+from pipeline.catalog.rules import halts
 from pipeline.clock import to_micros
 from pipeline.records import LedgerEntry
 from slo.history import Attempt, FirstStep, Frame, Outage, Pace, PhaseSpan, RankRecords, StepSpan
 from slo.ledger import entries, pieces
-from slo.outages import halts
 
 S = 1_000_000
 T0 = 1_790_000_000 * S - (1_790_000_000 * S) % (60 * S)  # a full minute
@@ -270,9 +270,11 @@ def test_a_long_run_is_cut_into_parts_of_ten_minutes_and_few_entries() -> None:
 
 
 def test_telemetry_loss_halts_no_run_and_a_crash_does() -> None:
-    assert not halts("telemetry_lost")
-    assert halts("rank_crash")
-    assert halts("restart_loop"), "the failures that became one are still charged to their incident"
+    assert not halts("telemetry_lost", "r-1")
+    assert halts("rank_crash", "r-1")
+    assert not halts("filesystem_full", "")
+    assert halts("filesystem_full", "r-1"), "the attempt failed by it"
+    assert halts("restart_loop", "r-1"), "the failures that became one are still charged to their incident"
 
 
 # --- against a reference, on whole seconds ----------------------------------------------------------------------------

@@ -176,6 +176,14 @@ def test_the_page_of_settings_is_that_of_the_code() -> None:
     )
 
 
+@pytest.mark.parametrize("part", ["job", "recovery"])
+def test_the_page_says_what_each_setting_of_waits_and_restarts_is_for(part: str) -> None:
+    section = (Path(__file__).parents[2] / "docs/settings.md").read_text().partition(f"## {part}\n")[2].partition("| key |")[0]
+    told = type(getattr(load(), part)).model_fields
+    assert [name for name in told if f"`{name}`" not in section] == []
+    assert "`job.gather_timeout`" in section or "`recovery.gather`" in section, "the two are told apart"
+
+
 def test_bare_off_in_yaml_means_off(tmp_path: Path) -> None:
     assert load(written(tmp_path, "recovery: {modes: {restart_run: off}}")).recovery.modes["restart_run"] == "off"
 

@@ -1,0 +1,370 @@
+"""One cause, one incident: what came of a full disk or a kill for want of memory is that incident, and what did not is its own."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from alerts.detectors.verdict import Verdict
+from alerts.incidents.causes import TOLD, Death, because, deaths, explains, part_of
+from alerts.incidents.correlate import first_transition
+from pipeline.catalog.devices import device_id
+from pipeline.catalog.faults import BY_NAME, FILESYSTEM_FULL, HOST_OOM_KILL, RANK_CRASH, Fault
+from pipeline.catalog.metrics import HOST, MOUNT
+from pipeline.records import Event, FindingTransition, IncidentTransition, NotificationTransition, RunTransition
+
+GB = 10**9
+ENOSPC = "OSError: [Errno 28] No space left on device: '/data/ckpt/step-60.partial/model.pt'"
+T0 = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
+
+
+# --- through the leader's tick -----------------------------------------------------------------
+
+
+class Training:
+    """A run of two ranks on node-a that saves its checkpoints on /data, and the agents of two nodes."""
+
+    def __init__(self, world: Any, phase: str = "checkpoint") -> None:
+        self.world, self.number, self.launch = world, 0, 1
+        self.free = {("node-a", "/"): 500 * GB, ("node-a", "/data"): 500 * GB, ("node-b", "/data"): 500 * GB}
+        began = {"old_state": "", "new_state": "started", "reason": "", "actor": "launcher", "at": world.now, "run": "r", "node": "node-a"}
+        world.put(RunTransition(**began, checkpoints="/data/ckpt"))
+        self.attempt(1, phase)
+        self.passes(2)
+
+    def attempt(self, launch: int, phase: str = "forward") -> None:
+        self.launch = launch
+        self.world.attempt("starting", launch)
+        self.world.attempt("running", launch)
+        for rank in (0, 1):
+            self.world.live(rank, step=61, completed=60, phase=phase, since=self.world.now, launch=launch)
+
+    def recovers(self) -> None:
+        """The next attempt is started and completes its first steps."""
+        self.world.attempt("ended", self.launch, exit_code=1)
+        self.world.wait(1)
+        self.attempt(self.launch + 1)
+        self.world.tick()
+        self.world.steps(3, first=61, launch=self.launch)
+        self.ticks(3)
+
+    def dies(self, code: str = "1", error: str = "", rank: int = 1) -> None:
+        """A rank ends, and the leader looks."""
+        signal = {"signal": "SIGKILL"} if code == "-9" else {}
+        self.world.exits(rank, code, self.launch, error=error, **signal)
+        self.world.tick()
+
+    def oom(self, node: str = "node-a") -> None:
+        self.number += 1
+        what = {"kind": "oom_kill", "layer": "kernel", "severity": "critical", "node": node, "code": "cgroup"}
+        self.world.put(Event(id=f"oom:{self.number}", at=self.world.now, **what))
+        self.world.tick()
+
+    def ticks(self, times: int, seconds: float = 0.5) -> None:
+        for _ in range(times):
+            self.world.wait(seconds)
+            try:
+                self.world.tick()
+            except self.world.Killed:
+                self.world.restart_jobs()
+
+    def passes(self, times: int) -> None:
+        """Passes of both agents, each ten seconds after the one before and followed by a look of the leader."""
+        for _ in range(times):
+            self.world.wait(10)
+            self.number += 1
+            devices, mounts, hosts = [], [], []
+            for node in ("node-a", "node-b"):
+                well = {"oom_kills": 3, "load1": 1, "cpu_count": 2, "boot": 1e9, "cpu_busy": 100}
+                hosts.append({"device_id": device_id(HOST, {"node": node}), "ts": self.world.now, "node": node, **well})
+            for (node, point), free in self.free.items():
+                number = device_id(MOUNT, {"node": node, "mount_point": point, "source": "dev"})
+                attrs = {"mount_point": point, "source": "dev", "type": "ext4"}
+                devices.append(
+                    {"device_id": number, "family": "mount", "node": node, "name": "x", "attrs": attrs, "seen_at": self.world.now}
+                )
+                sizes = {"size": 1000 * GB, "free": free, "inodes": 1000, "inodes_free": 900, "read_only": 0}
+                mounts.append({"device_id": number, "ts": self.world.now, "node": node, **sizes, "probe_ok": 1, "probe_time": 0.001})
+            for table, rows in (("devices", devices), ("mount_raw", mounts), ("host_raw", hosts)):
+                self.world.store.insert_rows(table, rows, token=f"{table}:{self.number}")
+            for _ in range(2):  # where the leader is killed it comes back
+                try:
+                    self.world.tick()
+                except self.world.Killed:
+                    self.world.restart_jobs()
+                else:
+                    break
+
+    @property
+    def incidents(self) -> list[IncidentTransition]:
+        """The last word on each, by when they were opened, but for those that are part of another."""
+        rows = self.world.store.read(IncidentTransition, "SELECT * FROM incidents ORDER BY at")
+        return [i for i in {i.incident: i for i in rows}.values() if not i.merged_into]
+
+    @property
+    def told(self) -> list[tuple[str, str]]:
+        """Incident and event of what the pager got."""
+        query = "SELECT * FROM notifications WHERE receiver = 'pager' AND new_state = 'queued' ORDER BY at"
+        return [(n.incident, n.event) for n in self.world.store.read(NotificationTransition, query)]
+
+    def homes(self, fault: str) -> set[str]:
+        """The incidents that the findings of `fault` are in, by their last word."""
+        rows = self.world.store.read(FindingTransition, "SELECT * FROM findings ORDER BY at")
+        return {f.incident for f in {f.finding: f for f in rows}.values() if f.fault == fault}
+
+
+def assert_one_of_the_disk(training: Training) -> IncidentTransition:
+    (one,) = training.incidents
+    assert (one.fault, one.layer, one.run, one.attempt) == ("filesystem_full", "storage", "r", "r-1")
+    assert (one.node, one.device, one.rank) == ("node-a", "/data", None)
+    assert one.title == "A file system is full: /data on node-a, run r"
+    assert one.severity == "critical", "a run has failed, which is worse than a full disk"
+    assert training.homes("filesystem_full") == training.homes("rank_crash") == {one.incident}
+    return one
+
+
+@pytest.fixture
+def training(world: Any) -> Training:
+    return Training(world)
+
+
+def test_a_training_that_crashes_on_a_full_disk_is_one_incident_about_the_disk_and_is_restarted(training: Training) -> None:
+    training.free["node-a", "/data"] = 0
+    training.passes(3)
+    (before,) = training.incidents
+    assert (before.run, before.title) == ("", "A file system is full: /data on node-a")
+    training.dies("1", ENOSPC)
+    one = assert_one_of_the_disk(training)
+    assert set(training.told) == {(before.incident, "trigger"), (before.incident, "resolve"), (one.incident, "trigger")}
+    assert [(a.kind, a.incident) for a in training.world.actions()][:1] == [("restart_run", one.incident)]
+    training.recovers()
+    assert [i.new_state for i in training.incidents] == ["recovering"], "the disk is still full"
+    training.free["node-a", "/data"] = 500 * GB
+    training.passes(3)
+    assert [i.new_state for i in training.incidents] == ["resolved"]
+    assert assert_one_of_the_disk(training).recovered_at is not None
+
+
+def test_a_disk_that_is_found_to_be_full_after_the_crash_and_the_restart_is_the_same_incident_and_one_page(training: Training) -> None:
+    training.free["node-a", "/data"] = 0
+    training.dies("1", ENOSPC)
+    training.recovers()
+    (early,) = training.incidents
+    assert (early.fault, early.new_state, early.recovered_at is None) == ("rank_crash", "recovering", False), "its cause is still awaited"
+    training.passes(2)
+    one = assert_one_of_the_disk(training)
+    assert one.incident == early.incident
+    assert training.told == [(one.incident, "trigger")]
+
+
+def test_a_crash_whose_full_disk_nobody_sees_is_over_when_the_run_had_recovered(training: Training) -> None:
+    """A file that did not fit was deleted again: two passes of ten seconds and five for their way after the crash nothing will come."""
+    training.dies("1", ENOSPC)
+    crashed = training.world.now
+    training.recovers()
+    (one,) = training.incidents
+    training.passes(2)
+    assert training.incidents[0].new_state == "recovering"
+    training.ticks(1, 25 - (training.world.now - crashed).total_seconds())
+    assert (training.incidents[0].new_state, training.incidents[0].resolved_at) == ("resolved", one.recovered_at)
+    assert training.incidents[0].fault == "rank_crash"
+
+
+def test_a_rank_that_dies_while_it_saves_on_a_full_disk_needs_no_words(training: Training) -> None:
+    training.free["node-a", "/data"] = 0
+    training.dies("-6")
+    training.passes(2)
+    assert_one_of_the_disk(training)
+
+
+def test_of_two_full_file_systems_the_one_with_the_checkpoints_is_the_cause_and_the_other_its_own_incident(training: Training) -> None:
+    training.free |= {("node-a", "/"): 0, ("node-a", "/data"): 0}
+    training.passes(3)
+    training.dies("1", ENOSPC)
+    training.ticks(2)
+    own, one = sorted(training.incidents, key=lambda i: i.run)
+    assert (own.run, own.device, one.run, one.device) == ("", "/", "r", "/data")
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "error"),
+    [
+        pytest.param(("node-b", "/data"), "1", ENOSPC, id="another node's disk"),
+        pytest.param(("node-a", "/"), "1", "RuntimeError: shapes do not fit", id="neither words nor its checkpoints' disk"),
+    ],
+)
+def test_a_crash_that_a_full_disk_does_not_explain_is_another_incident(
+    training: Training, place: tuple[str, str], code: str, error: str
+) -> None:
+    training.free[place] = 0
+    training.passes(3)
+    training.dies(code, error)
+    training.ticks(2)
+    assert sorted((i.fault, i.run) for i in training.incidents) == [("filesystem_full", ""), ("rank_crash", "r")]
+
+
+def test_a_crash_in_the_middle_of_a_step_is_not_the_full_disks_where_no_word_says_so(world: Any) -> None:
+    training = Training(world, phase="forward")
+    training.free["node-a", "/data"] = 0
+    training.passes(3)
+    training.dies("-11")
+    training.ticks(2)
+    assert sorted((i.fault, i.run) for i in training.incidents) == [("filesystem_full", ""), ("rank_crash", "r")]
+
+
+def test_a_run_that_crashes_again_on_the_disk_that_is_still_full_has_one_open_incident_which_holds_the_disk(training: Training) -> None:
+    training.free["node-a", "/data"] = 0
+    training.passes(3)
+    training.dies("1", ENOSPC)
+    training.recovers()
+    training.dies("1", ENOSPC)
+    training.ticks(2)
+    first, second = training.incidents
+    assert (first.new_state, first.attempt) == ("resolved", "r-1")
+    assert (second.new_state in ("open", "mitigating"), second.attempt, second.fault) == (True, "r-2", "filesystem_full")
+    assert training.homes("filesystem_full") == {second.incident}
+
+
+# --- kills for want of memory ---
+
+
+@pytest.mark.parametrize("seconds", [0.6, 1.5, 3.0, 14.0])
+def test_a_rank_that_takes_its_time_to_end_after_the_kernel_killed_it_is_one_incident(training: Training, seconds: float) -> None:
+    training.oom()
+    training.ticks(int(seconds / 0.5))
+    training.dies("-9")
+    training.ticks(2)
+    (one,) = training.incidents
+    assert (one.fault, one.run, one.attempt, one.rank) == ("host_oom_kill", "r", "r-1", 1)
+    assert training.homes("host_oom_kill") == training.homes("rank_crash") == {one.incident}
+    triggers = [incident for incident, event in training.told if event == "trigger"]
+    assert triggers[-1] == one.incident
+    assert len(triggers) == (1 if seconds < 6 else 2), "for five seconds after it was found nobody is told of the kill alone"
+
+
+def test_a_kill_that_no_rank_dies_of_is_told_after_five_seconds(training: Training) -> None:
+    training.oom()
+    training.ticks(11)
+    assert (len(training.incidents), training.told) == (1, []), "found after one second"
+    training.ticks(1)
+    assert [event for _, event in training.told] == ["trigger"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "code", "node"),
+    [
+        pytest.param(16.0, "-9", "node-a", id="a quarter of a minute later"),
+        pytest.param(3.0, "-11", "node-a", id="by another signal"),
+        pytest.param(3.0, "-9", "node-b", id="on another node"),
+    ],
+)
+def test_a_crash_that_a_kill_does_not_explain_is_another_incident(training: Training, seconds: float, code: str, node: str) -> None:
+    training.oom(node)
+    training.ticks(int(seconds / 0.5))
+    training.dies(code)
+    training.ticks(2)
+    assert sorted((i.fault, i.run) for i in training.incidents) == [("host_oom_kill", ""), ("rank_crash", "r")]
+
+
+# --- kill -9 ---
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_it_is_the_same_wherever_the_leader_dies(new_world: Callable[..., Any], after: bool) -> None:
+    world = new_world()
+    training = Training(world)
+    training.free["node-a", "/data"] = 0
+    training.passes(3)
+    for nth in (1, 1, 2, 1, 2, 3):  # each new leader dies as well
+        world.restart_jobs()
+        world.leaders_store = world.mortal(nth, after=after)
+        if nth == 1 and not training.homes("rank_crash"):
+            world.exits(1, "1", error=ENOSPC)
+        training.ticks(1)
+    world.restart_jobs()
+    world.leaders_store = None
+    training.ticks(3)
+    one = assert_one_of_the_disk(training)
+    assert len({a.action for a in world.actions()}) == 1
+    assert [e for i, e in training.told if i == one.incident] == ["trigger"]
+
+
+# --- the rule alone ----------------------------------------------------------------------------
+
+
+def cause(fault: Fault, node: str = "a", seconds: float = 0.0, device: str = "/data", under: bool = False) -> Verdict:
+    what: dict[str, Any] = {"key": f"{node}/{device}", "detector": "fault_rule", "run": "", "attempt": "", "reason": "x", "located": True}
+    runs = frozenset({"r"})
+    return Verdict(
+        fault=fault,
+        onset=T0 + timedelta(seconds=seconds),
+        node=node,
+        device=device,
+        beside=runs,
+        under=runs if under else frozenset(),
+        **what,
+    )
+
+
+def crashed(node: str = "a", confidence: float = 1.0) -> IncidentTransition:
+    what: dict[str, Any] = {"key": "k", "detector": "rank_exit", "run": "r", "attempt": "r-1", "reason": "x", "rank": 1}
+    return first_transition(Verdict(fault=RANK_CRASH, onset=T0, node=node, confidence=confidence, **what), "i1", T0)
+
+
+faults = st.sampled_from([BY_NAME[name] for name in TOLD])
+words = st.sampled_from(["", "RuntimeError: x", *(word for told in TOLD.values() for word in told)])
+phases = st.sampled_from(["", "forward", "checkpoint"])
+
+
+@given(faults, words, phases, st.booleans(), st.integers(-(10**6), 10**6), st.sampled_from(["a", "b"]))
+def test_a_file_system_explains_a_failure_only_by_its_words_or_by_what_was_being_saved_there(
+    fault: Fault, error: str, phase: str, under: bool, seconds: int, node: str
+) -> None:
+    said = any(word in error for word in TOLD[fault.name])
+    expected = node == "a" and seconds <= 300 and (said or (under and phase == "checkpoint"))
+    died = [Death("1", phase, error)]
+    assert explains(cause(fault, node, seconds, under=under), crashed(), died) is expected
+
+
+@given(st.integers(-60, 60), st.sampled_from(["", "1", "-9", "-11", "-6"]), st.sampled_from(["a", "b"]))
+def test_a_kill_explains_a_failure_close_to_it_on_its_node_that_no_other_signal_brought_about(seconds: int, code: str, node: str) -> None:
+    expected = node == "a" and abs(seconds) <= 15 and code in ("", "1", "-9")
+    assert explains(cause(HOST_OOM_KILL, node, seconds, ""), crashed(), [Death(code, "", "")]) is expected
+
+
+def test_what_ended_the_ranks_is_read_from_the_failures_own_evidence() -> None:
+    usual: dict[str, Any] = {
+        "old_state": "",
+        "new_state": "open",
+        "reason": "",
+        "actor": "d",
+        "at": T0,
+        "fault": "rank_crash",
+        "layer": "l",
+    }
+    told = {"origin": {"code": "1", "phase": "checkpoint"}, "exits": [{"error": "one"}, {"error": "two"}, {}]}
+    mine = FindingTransition(**usual, severity="s", finding="f", key="k", detector="rank_exit", evidence=json.dumps(told))
+    other = FindingTransition(**usual, severity="s", finding="g", key="l", detector="fault_rule", evidence=json.dumps(told))
+    assert deaths([mine, other]) == [Death("1", "checkpoint", "one two ")]
+
+
+def test_a_disk_of_many_nodes_or_of_another_runs_is_not_taken_into_a_runs_incident() -> None:
+    one = first_transition(cause(FILESYSTEM_FULL), "i2", T0)
+    assert part_of(one, crashed())
+    assert not part_of(one, crashed("b"))
+    what: dict[str, Any] = {"key": "k", "detector": "fault_rule", "attempt": "", "reason": "x", "onset": T0, "fault": FILESYSTEM_FULL}
+    assert part_of(first_transition(Verdict(**what, run="r", node="z"), "i3", T0), crashed()), "the run's, of its first node"
+    assert not part_of(first_transition(Verdict(**what, run="q", node="a"), "i4", T0), crashed())
+    assert not part_of(first_transition(Verdict(**what, run="", node="", device="switch s"), "i5", T0), crashed())
+
+
+def test_an_incident_whose_cause_is_known_is_as_bad_as_the_worse_of_the_two_and_is_located() -> None:
+    said = because(crashed(confidence=0.8), cause(FILESYSTEM_FULL), T0)
+    assert (said["severity"], said["confidence"], said["rank"], said["device"]) == ("critical", 1.0, None, "/data")
+    assert said["key"] == "filesystem_full|a//data|r"
+    killed = because(crashed(confidence=0.8), cause(HOST_OOM_KILL, device=""), T0)
+    assert (killed["rank"], killed["confidence"], killed["title"].endswith("rank 1 on a, run r")) == (1, 0.8, True)
