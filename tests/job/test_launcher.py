@@ -92,6 +92,27 @@ for fd in (1, 2):
     assert hashlib.sha256(err).digest() == hashlib.sha256(wanted[1]).digest()
 
 
+def test_output_that_its_reader_has_not_taken_when_the_run_ends_is_not_lost(launch, plane):
+    """As with a pager: the run is over and told, and the launcher stays until all is read."""
+    started = launch("sh", "-c", "seq 1 100000; echo end >&2")
+    plane.until(lambda p: p.transitions("finished", "runs"))
+    time.sleep(1.0)
+    assert started.process.poll() is None
+    out, err = started.output()
+    assert out == b"".join(b"%d\n" % n for n in range(1, 100_001)) and err == b"end\n"
+    assert started.process.returncode == 0
+
+
+def test_an_output_that_a_stranger_keeps_open_is_not_waited_for(launch, plane, tmp_path):
+    """The stranger is no process of the command's: this test takes the writing end of its pipe from /proc."""
+    told = tmp_path / "told"
+    started = launch("sh", "-c", f"echo $$; until [ -e {told} ]; do sleep 0.05; done")
+    pid = int(started.process.stdout.readline())
+    with open(f"/proc/{pid}/fd/1", "wb"):
+        told.touch()
+        assert started.wait() == 0
+
+
 def test_two_streams_into_one_file_keep_their_order(launch):
     out, _ = launch("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do echo $i; echo $i >&2; done", merged=True).output()
     assert out == b"".join(b"%d\n%d\n" % (i, i) for i in range(1, 10))
