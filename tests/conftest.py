@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from pipeline.errors import StoreUnavailable
@@ -29,6 +30,8 @@ from surefoot.drill.stack import free_ports
 ROOT = Path(__file__).resolve().parents[1]
 SERVE = "from pipeline.embedded.process import serve; from pipeline.settings import load; serve(load())"
 _numbers = itertools.count(1)
+hypothesis.settings.register_profile("unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("unhurried")  # a machine that pauses is no defect of what is tested
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a script's background job: what we start would ignore it, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
