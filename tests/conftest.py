@@ -10,7 +10,6 @@ once: use times near now.
 import itertools
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from pipeline.errors import StoreUnavailable
@@ -25,10 +25,15 @@ from pipeline.migrate import migrate
 from pipeline.secrets import store_password
 from pipeline.settings import Settings, StoreSettings
 from pipeline.store import Store
+from surefoot.drill.stack import free_ports
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVE = "from pipeline.embedded.process import serve; from pipeline.settings import load; serve(load())"
 _numbers = itertools.count(1)
+hypothesis.settings.register_profile("unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("unhurried")  # a machine that pauses is no defect of what is tested
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a script's background job: what we start would ignore it, too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass
@@ -77,16 +82,9 @@ def environment(settings: Settings) -> dict[str, str]:
     return bare | ours
 
 
-def free_port() -> int:
-    """A TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def launch(state_dir: Path, port: int | None = None, *, wait: float = 60.0) -> StoreProcess:
     """Start a store process over `state_dir` and wait until it answers (wait=0: do not wait)."""
-    store = StoreSettings(port=port or free_port(), memory_bytes=1 << 30)
+    store = StoreSettings(port=port or free_ports(1)[0], memory_bytes=1 << 30)
     settings = Settings(state_dir=state_dir, store=store)
     state_dir.mkdir(parents=True, exist_ok=True)
     log = state_dir / "store.log"

@@ -4,11 +4,15 @@ One thread a stream reads and passes on; it hands copies to one thread that cuts
 one is slow, copies are dropped and counted; passing on never waits for it.
 """
 
+import atexit
 import contextlib
 import fcntl
 import os
 import select
+import struct
+import termios
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +24,7 @@ from pipeline.clock import EPOCH, utcnow
 
 _BLOCK: Final = 1 << 16
 _LIMIT: Final = 8 << 20  # bytes of copies that may wait
+_LOOK: Final = 0.02  # seconds between two looks at whether all is passed on
 _PIPE: Final = 1 << 20  # bytes that the command may be ahead of us: what an ordinary user may ask for
 STDOUT, STDERR, MERGED = "stdout", "stderr", "merged"
 
@@ -115,6 +120,7 @@ class Tee:
             self._streams.append((read, 2, STDERR))
         self._shipper = shipper
         self._threads: list[threading.Thread] = []
+        self._passing: set[int] = set()  # sources of which something was read that may not be written yet
 
     def start(self) -> None:
         """The command has its ends: ours are closed, so that the end of the output is seen, and reading begins."""
@@ -124,18 +130,35 @@ class Tee:
             thread = threading.Thread(target=self._pump, args=(source, target, stream), name=f"tee-{stream}", daemon=True)
             thread.start()
             self._threads.append(thread)
+        atexit.register(self._finish)
 
     def join(self, seconds: float) -> None:
         """Waits for the end of the output, at most so long a stream; then for its shipping."""
         for thread in self._threads:
             thread.join(seconds)
         self._shipper.drain(seconds)
+        if not any(thread.is_alive() for thread in self._threads):
+            atexit.unregister(self._finish)
+
+    def _finish(self) -> None:
+        """At the end of this process: what a slow reader has not taken yet is waited for. Not for an end that somebody else keeps open."""
+        with contextlib.suppress(KeyboardInterrupt):
+            while any(thread.is_alive() and self._owes(source) for thread, (source, *_) in zip(self._threads, self._streams, strict=True)):
+                time.sleep(_LOOK)
+
+    def _owes(self, source: int) -> bool:
+        return _unread(source) or source in self._passing  # in this order, as the pump notes it before it reads
 
     def _pump(self, source: int, target: int, stream: str) -> None:
-        open_target = True
-        while data := os.read(source, _BLOCK):
+        open_target, ready = True, select.poll()
+        ready.register(source, select.POLLIN)
+        while ready.poll():
+            self._passing.add(source)
+            if not (data := os.read(source, _BLOCK)):
+                break
             if open_target:
                 open_target = _write_all(target, data)
+            self._passing.discard(source)
             self._shipper.put(stream, data)
         os.close(source)
         self._shipper.put(stream, b"")
@@ -146,6 +169,13 @@ def _pipe() -> tuple[int, int]:
     with contextlib.suppress(OSError):  # over the user's limit: the usual 64 KiB will do
         fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, _PIPE)
     return read, write
+
+
+def _unread(pipe: int) -> bool:
+    """Whether something waits in it."""
+    with contextlib.suppress(OSError):  # it was just closed
+        return bool(struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0])
+    return False
 
 
 def _write_all(fd: int, data: bytes) -> bool:

@@ -55,8 +55,10 @@ class MountProber:
         answered: dict[str, Answer] = {}
         asked = self._ask([path for path in wanted if path not in self._since])
         end = self._clock() + self._timeout
-        while asked - answered.keys() and (left := end - self._clock()) > 0:
-            answered.update((a.path, a) for a in self._receive(left))
+        left = self._timeout
+        while asked - answered.keys() and left > 0:  # the last look is after the end: what came while we did not run counts
+            left = end - self._clock()
+            answered.update((a.path, a) for a in self._receive(max(0.0, left)))
         return {path: self._judge(path, answered.get(path)) for path in wanted}
 
     def close(self) -> None:

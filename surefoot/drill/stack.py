@@ -2,13 +2,14 @@
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from surefoot.drill.plan import NotCarriedOut, Pause
 from surefoot.part_logs import last_line
 
 READY_SECONDS = 90.0
+_PORTS = frozenset(range(10_000, 65_536))
 STOP_SECONDS = 60.0  # more than `surefoot up` takes to kill parts that do not stop
 
 
@@ -122,12 +124,22 @@ def merged(own: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` different ports on loopback that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
+    """`count` different ports on loopback that nobody uses now, none of which the system gives to a connection before they are used."""
+    candidates = list(_PORTS - _given_by_the_system() or _PORTS)
+    random.shuffle(candidates)
+    found: list[int] = []
+    while len(found) < count:
+        port = candidates.pop()
+        with socket.socket() as s, suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
+
+
+def _given_by_the_system() -> set[int]:
+    """The ports that outgoing connections get by themselves."""
     try:
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [int(s.getsockname()[1]) for s in sockets]
-    finally:
-        for s in sockets:
-            s.close()
+        first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    except (OSError, ValueError):
+        first, last = 32768, 60999  # Linux's own default
+    return set(range(first, last + 1))

@@ -25,13 +25,13 @@ def test_the_registered_jobs_issue_an_attempt_and_give_signs_of_life(store: Stor
     try:
         beat = Beat(component="launcher", at=datetime.now(UTC), node="a", run="r", state="starting", launch=1)
         store.insert([beat], token="b")
-        deadline = time.monotonic() + 10
-        while not (attempts := store.query("SELECT attempt FROM attempts")) and time.monotonic() < deadline:
+        deadline, beats = time.monotonic() + 60, "SELECT DISTINCT state, launch FROM beats WHERE component = 'jobs'"
+        while time.monotonic() < deadline and not ((attempts := store.query("SELECT attempt FROM attempts")) and store.query(beats)):
             time.sleep(0.1)
     finally:
         scheduler.shutdown()
     assert attempts == [{"attempt": "r-1"}]
-    assert store.query("SELECT DISTINCT state, launch FROM beats WHERE component = 'jobs'") == [{"state": "leading", "launch": 7}]
+    assert store.query(beats) == [{"state": "leading", "launch": 7}]
     for job in (scheduler.get_job("alerts.tick"), scheduler.get_job("alerts.beat")):
         assert job is None, "the scheduler is gone"
 

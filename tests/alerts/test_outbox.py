@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from threading import Event, Lock
 
 import pytest
+import structlog
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -23,6 +23,7 @@ from alerts.receivers.page import Page
 from alerts.receivers.registry import receivers
 from pipeline.errors import StoreUnavailable
 from pipeline.settings import ReceiverSettings
+from surefoot.drill.stack import free_ports
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
 REPOSITORY = Path(__file__).parents[2]
@@ -36,7 +37,7 @@ def put(outbox: Outbox, notification: str, given: Page, now: datetime = NOW, rec
     return outbox.enqueue(notification, receiver=receiver, incident=given.dedup_key, page=given, now=now)
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -235,12 +236,13 @@ def test_trigger_and_resolve_arrive_in_order_under_one_key_and_are_told_back(out
     ]
 
 
-def test_a_page_goes_out_at_once_while_delivery_sleeps(outbox: Outbox, httpserver: HTTPServer) -> None:
+def test_a_page_goes_out_at_once_while_delivery_sleeps(outbox: Outbox, httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "IDLE", 3600.0)  # it would sleep for much longer than is waited here
     stub = Stub(httpserver)
     with delivering(outbox, stub.url, []):
         time.sleep(0.3)
         put(outbox, "a", page(), datetime.now(UTC))
-        assert until(lambda: bool(stub.got), delivery.IDLE / 2)
+        assert until(lambda: bool(stub.got))
 
 
 def test_a_429_is_retried_after_what_it_asks_for_and_other_pages_of_the_key_wait_too(outbox: Outbox, httpserver: HTTPServer) -> None:
@@ -276,13 +278,11 @@ def test_a_400_is_final_and_its_resolve_is_never_sent(outbox: Outbox, httpserver
 
 
 def test_a_page_outlives_a_network_that_is_down(outbox: Outbox) -> None:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
+    port = free_ports(1)[0]
     results: list[Result] = []
-    with delivering(outbox, f"http://127.0.0.1:{port}/v2/enqueue", results):
+    with structlog.testing.capture_logs() as logs, delivering(outbox, f"http://127.0.0.1:{port}/v2/enqueue", results):
         put(outbox, "a", page(), datetime.now(UTC))
-        time.sleep(0.5)
+        assert until(lambda: "page_not_taken" in [entry["event"] for entry in logs])
         with HTTPServer(port=port) as server:
             stub = Stub(server)
             assert until(lambda: bool(results))
@@ -301,7 +301,7 @@ def test_an_outcome_that_could_not_be_written_is_told_again(outbox: Outbox, http
 
     running = delivery.start(outbox, receivers([ReceiverSettings(kind="pagerduty", key="R", url=stub.url)]), on_result)
     put(outbox, "a", page(), datetime.now(UTC))
-    assert seen.wait(10)
+    assert seen.wait(30)
     running.stop()
     assert [r.notification for r in told] == ["a", "a"]
     assert len(stub.got) == 1
@@ -312,7 +312,7 @@ def test_a_receiver_that_hangs_delays_no_other(outbox: Outbox, httpserver: HTTPS
     release = Event()
 
     def hang(request: Request) -> Response:
-        release.wait(4)
+        release.wait(60)
         return Response("late", 202)
 
     httpserver.expect_request("/hook").respond_with_handler(hang)
@@ -327,7 +327,7 @@ def test_a_receiver_that_hangs_delays_no_other(outbox: Outbox, httpserver: HTTPS
         running = delivery.start(outbox, made, results.append)
         put(outbox, "w", page(), datetime.now(UTC), receiver="webhook")
         put(outbox, "p", page(), datetime.now(UTC))
-        assert until(lambda: bool(free.got), 2)
+        assert until(lambda: bool(free.got))
         release.set()
         assert until(lambda: len(results) == 2)
         running.stop()
@@ -367,13 +367,13 @@ def test_a_kill_between_send_and_mark_repeats_the_page_under_the_same_key_and_lo
     httpserver.expect_request("/v2/enqueue").respond_with_handler(first_answer_comes_too_late)
     url, path = httpserver.url_for("/v2/enqueue"), tmp_path / "o.sqlite"
     child = subprocess.Popen([sys.executable, "-P", "-c", KILLED, str(path), url], env={**os.environ, "PYTHONPATH": str(REPOSITORY)})
-    assert until(lambda: len(got) == 1, 30)
-    assert child.wait(10) == -signal.SIGKILL
+    assert until(lambda: len(got) == 1, 60)
+    assert child.wait(30) == -signal.SIGKILL
 
     outbox, results = Outbox(path), list[Result]()
     assert outbox.states() == {"trigger": "queued", "resolve": "queued"}
     with delivering(outbox, url, results):
-        assert until(lambda: len(results) == 2, 15)
+        assert until(lambda: len(results) == 2)
     outbox.close()
     assert got == [("trigger", "i1"), ("trigger", "i1"), ("resolve", "i1")]
     assert [(r.notification, r.state, r.tries) for r in results] == [("trigger", "sent", 2), ("resolve", "sent", 1)]

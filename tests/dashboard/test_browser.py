@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from pipeline.queries.incident_history import incident_history
 from pipeline.queries.requests_about import requests_about
 from pipeline.settings import ConsoleSettings, Settings
 from pipeline.store import Store
+from surefoot.drill.stack import free_ports
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -34,17 +34,9 @@ pytestmark = [
 
 
 @pytest.fixture
-def free_port() -> int:
-    """A TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@pytest.fixture
-def address(store_settings: Settings, store_environment: dict[str, str], tmp_path: Path, free_port: int) -> Iterator[str]:
+def address(store_settings: Settings, store_environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
     """A running console on this test's store."""
-    settings = store_settings.model_copy(update={"console": ConsoleSettings(port=free_port)})
+    settings = store_settings.model_copy(update={"console": ConsoleSettings(port=free_ports(1)[0])})
     with (tmp_path / "console.log").open("wb") as log:
         process = subprocess.Popen(command(settings), env=store_environment, cwd=tmp_path, stdout=log, stderr=subprocess.STDOUT)
     try:
@@ -58,7 +50,7 @@ def address(store_settings: Settings, store_environment: dict[str, str], tmp_pat
 def _await(url: str, process: subprocess.Popen[bytes]) -> None:
     for _ in range(600):
         try:
-            urlopen(url, timeout=5).close()
+            urlopen(url, timeout=30).close()
         except (URLError, OSError):
             assert process.poll() is None, "the console ended"
             time.sleep(0.1)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from surefoot.drill.recipe import read_recipe
+from surefoot.drill.stack import free_ports
 from surefoot.hook import layout
 
 STEPS = 12
@@ -22,9 +22,7 @@ STEPS = 12
 @contextmanager
 def training(out: Path, attempt: str, *arguments: str, resume: Path | None = None) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Both ranks, as torchrun would start them; killed at the end where they still run."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_ports(1)[0])
     base = {n: v for n, v in os.environ.items() if not n.startswith("SUREFOOT_")}
     base |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     base |= {layout.ENV_ATTEMPT: attempt, layout.ENV_RING_DIR: str(out / "rings"), layout.ENV_CHECKPOINTS: str(out / "checkpoints")}
@@ -69,7 +67,8 @@ def test_a_run_killed_and_resumed_has_the_losses_of_an_undisturbed_one(tmp_path:
     pauses = ("--eval-every", "5", "--eval-seconds", "0.05", "--compile-seconds", "0.05", "--checkpoint-seconds", "0.05")
     with training(calm, "calm-1", "--step-time", "0", "--checkpoint-every", "2", *pauses) as ranks:
         assert [rank.wait(60) for rank in ranks] == [0, 0]
-    with training(hurt, "hurt-1", "--step-time", "0.1", "--checkpoint-every", "4") as ranks:
+    lingers = ("--eval-every", "6", "--eval-seconds", "60")  # after step 5: there it is killed
+    with training(hurt, "hurt-1", "--step-time", "0", "--checkpoint-every", "4", *lingers) as ranks:
         wait_for_step(hurt, 5, ranks)
     assert [rank.returncode for rank in ranks] == [-9, -9]
     assert (hurt / "checkpoints" / "step-3" / layout.MARK_NAME).exists()

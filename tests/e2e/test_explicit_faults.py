@@ -73,7 +73,7 @@ def node(stack: Stack, tmp_path: Path) -> Iterator[Node]:
         yield Node(process, data)
     finally:
         process.terminate()
-        process.wait(15)
+        process.wait(60)
 
 
 def findings(store: Store, node: Node) -> list[tuple[str, str]]:

@@ -99,8 +99,13 @@ class Effort:
     def states(self) -> list[str]:
         return [t.new_state for t in run_transitions(self.store, self.run)]
 
+    def heard(self, node: str) -> list[dict[str, Any]]:
+        """Signs of life of the launcher on `node`."""
+        sql = "SELECT state FROM beats WHERE component = 'launcher' AND run = {run:String} AND node = {node:String}"
+        return self.store.query(sql, {"run": self.run, "node": node})
+
     def codes(self) -> dict[str, int]:
-        return {node: process.wait(30) for node, process in self.launchers.items()}
+        return {node: process.wait(60) for node, process in self.launchers.items()}
 
     def until(self, what: Callable[[], Any], seconds: float = 60.0) -> Any:
         deadline = time.monotonic() + seconds
@@ -132,7 +137,7 @@ def effort(stack: stacks.Stack, tmp_path: Path, request: pytest.FixtureRequest) 
 
 def test_two_begin_together_and_where_one_fails_both_begin_anew_as_one_attempt_with_one_incident(effort: Effort) -> None:
     effort.launch("b", "2")
-    time.sleep(1.0)
+    effort.until(lambda: effort.heard("b"))
     assert effort.told() == [], "one of two waits"
     effort.launch("a", "2")
     effort.until(lambda: len(effort.told()) == 2)
@@ -158,7 +163,7 @@ def test_a_launcher_that_is_gone_is_named_and_a_spare_takes_its_place(effort: Ef
         effort.launch(node, "2")
     effort.until(lambda: len(effort.told()) == 2)
     effort.launch("c", "2")
-    time.sleep(1.0)
+    effort.until(lambda: effort.heard("c"))
     effort.launchers["a"].kill()  # the first: who speaks for the run, and its command with it
     effort.say(f"fail-{effort.run}-1-b")
     effort.until(lambda: len(effort.told()) == 4)

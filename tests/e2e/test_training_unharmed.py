@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from surefoot.drill import orders
+from surefoot.drill.orders import Order
 from surefoot.drill.stack import free_ports
 from surefoot.hook import layout
 
@@ -125,8 +127,14 @@ def test_an_agent_killed_while_it_reads_changes_nothing_for_the_training(tmp_pat
     ports = {"SUREFOOT_AGENT__PORT": str(agent_port), "SUREFOOT_INGEST__PORT": str(nobody)}
     log = (tmp_path / "agent.log").open("wb")
     agent = subprocess.Popen([sys.executable, "-P", "-m", "surefoot", "agent"], env={**environ, **ports}, stdout=log, stderr=log)
+    orders.give(tmp_path, Order(orders.SLOW, 1, 0.5))  # so that it is not over before the agent is there
+
+    def kill_the_agent() -> None:
+        _kill_once_it_reads(agent, tmp_path / "rings")
+        orders.withdraw(tmp_path)
+
     try:
-        trained = train(tmp_path, environ, step_time=0.05, meanwhile=lambda: _kill_once_it_reads(agent, tmp_path / "rings"))
+        trained = train(tmp_path, environ, step_time=0.05, meanwhile=kill_the_agent)
     finally:
         agent.kill()
         agent.wait()

@@ -26,16 +26,16 @@ def proc() -> Path:
 @pytest.fixture
 def site(proc: Path) -> Site:
     """The fixture machine, all its mounts well."""
-    return site_with(proc, USAGES.__getitem__)
+    return site_with(proc, USAGES.__getitem__, 30.0)
 
 
 @pytest.fixture
-def make_site(proc: Path) -> Callable[[Callable[[str], Usage]], Site]:
-    """Makes the fixture machine with another way of asking mounts."""
-    return lambda probe: site_with(proc, probe)
+def make_site(proc: Path) -> Callable[..., Site]:
+    """Makes the fixture machine with another way of asking mounts, and how many seconds those have that hang."""
+    return lambda probe, timeout=30.0: site_with(proc, probe, timeout)
 
 
-def site_with(proc: Path, probe: Callable[[str], Usage]) -> Site:
+def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -> Site:
     return Site(
         "node1",
         proc,
@@ -43,7 +43,7 @@ def site_with(proc: Path, probe: Callable[[str], Usage]) -> Site:
         ticks=100.0,
         usage=USAGES.__getitem__,
         probes=lambda: ThreadProbes(probe),
-        probe_timeout=0.3,
+        probe_timeout=probe_timeout,
         cgroups=FIXTURES / "sys/fs/cgroup",
         ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
     )

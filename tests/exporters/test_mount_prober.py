@@ -5,15 +5,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from exporters.sources.mounts import MAX_HUNG, UNKNOWN, ChildProbes, MountProber
-from exporters.sources.probes import ThreadProbes, Usage
+from exporters.sources.probes import Answer, ThreadProbes, Usage
 
 USAGE = Usage(1000, 100, 10, 5)
+TIMEOUT = 0.05
 
 
 class Filer:
@@ -28,6 +29,33 @@ class Filer:
             self.back.wait()
         return USAGE
 
+    def prober(self) -> MountProber:
+        """A prober of its mounts, with a clock that stands still while anything but a hung mount is waited for."""
+        ways = Patient(self)
+        return MountProber(ways, TIMEOUT, lambda: ways.clock)
+
+
+class Patient(ThreadProbes):
+    """Probes in threads. Waits for those that will answer however long the machine takes; for the others the clock goes on at once."""
+
+    def __init__(self, filer: Filer) -> None:
+        super().__init__(filer.probe)
+        self.clock = 100.0
+        self._filer = filer
+        self._asked: set[str] = set()
+
+    def ask(self, path: str) -> None:
+        self._asked.add(path)
+        super().ask(path)
+
+    def answers(self, timeout: float) -> list[Answer]:
+        if timeout and self._asked <= self._filer.hung:
+            self.clock += timeout
+            return []
+        found = super().answers(30.0 if timeout else 0.0)
+        self._asked -= {answer.path for answer in found}
+        return found
+
 
 @pytest.fixture
 def filer() -> Iterator[Filer]:
@@ -40,37 +68,51 @@ def probe_threads() -> int:
     return sum(t.name == "probe" for t in threading.enumerate())
 
 
+@pytest.fixture(autouse=True)
+def _no_probe_of_another_test_is_under_way() -> None:
+    assert until(lambda: probe_threads() == 0)
+
+
+def until(true: Callable[[], bool]) -> bool:
+    """Whether it comes true."""
+    end = time.monotonic() + 30
+    while not (found := true()) and time.monotonic() < end:
+        time.sleep(0.005)
+    return found
+
+
 def test_a_hung_mount_is_not_ok_its_time_grows_and_the_others_stay_fresh(filer: Filer) -> None:
-    prober = MountProber(ThreadProbes(filer.probe), 0.05)
+    prober = filer.prober()
     first = prober.probe(["/a", "/hung", "/b"])
-    time.sleep(0.1)
+    prober._ways.clock += 1.0
     second = prober.probe(["/a", "/hung", "/b"])
     for seen in (first, second):
         assert seen["/a"].ok and seen["/b"].ok and seen["/a"].usage == USAGE
         assert seen["/hung"].ok is False and seen["/hung"].usage is None
-    assert 0.05 <= (first["/hung"].seconds or 0) < 0.14 < (second["/hung"].seconds or 0)
+    assert first["/hung"].seconds == pytest.approx(TIMEOUT)
+    assert second["/hung"].seconds == pytest.approx(TIMEOUT + 1.0), "it was not asked again: nobody waits for it any more"
 
 
 def test_a_hung_mount_holds_one_thread_however_often_it_is_asked(filer: Filer) -> None:
-    prober = MountProber(ThreadProbes(filer.probe), 0.01)
+    prober = filer.prober()
     for _ in range(10):
         prober.probe(["/hung", "/a"])
-    assert probe_threads() == 1
+    assert until(lambda: probe_threads() == 1)
 
 
 def test_a_mount_that_comes_back_is_ok_again(filer: Filer) -> None:
-    prober = MountProber(ThreadProbes(filer.probe), 0.05)
+    prober = filer.prober()
     assert prober.probe(["/hung"])["/hung"].ok is False
     filer.back.set()
-    time.sleep(0.02)
-    back = prober.probe(["/hung"])["/hung"]
-    assert back.ok and (back.seconds or 1) < 0.05
+    assert until(lambda: probe_threads() == 0)
+    filer.hung = set()
+    assert prober.probe(["/hung"])["/hung"].ok
 
 
 def test_hung_mounts_are_bounded_in_all_and_further_ones_are_unknown_not_ok(filer: Filer) -> None:
     many = [f"/hung{n}" for n in range(MAX_HUNG)]
     filer.hung = set(many)
-    prober = MountProber(ThreadProbes(filer.probe), 0.05)
+    prober = filer.prober()
     seen = prober.probe([*many, "/healthy"])
     assert seen["/healthy"] == UNKNOWN
     assert probe_threads() == MAX_HUNG
@@ -80,13 +122,13 @@ def test_a_mount_that_its_owner_alone_may_ask_is_unknown_not_broken() -> None:
     def probe(path: str) -> Usage:
         raise PermissionError(13, "Permission denied", path) if path == "/mine" else OSError(116, "Stale file handle", path)
 
-    with_errors = MountProber(ThreadProbes(probe), 1.0).probe(["/mine", "/stale"])
+    with_errors = MountProber(ThreadProbes(probe), 30.0).probe(["/mine", "/stale"])
     assert with_errors["/mine"] == UNKNOWN
     assert with_errors["/stale"].ok is False
 
 
 def test_the_child_process_answers_for_real_mounts(tmp_path: Path) -> None:
-    prober = MountProber(ChildProbes(), 5.0)
+    prober = MountProber(ChildProbes(), 30.0)
     odd = tmp_path / 'with "quotes" and \n line'
     odd.mkdir()
     try:
@@ -102,12 +144,12 @@ def test_the_child_process_answers_for_real_mounts(tmp_path: Path) -> None:
 
 def test_a_probing_process_that_dies_is_replaced_at_the_next_pass() -> None:
     ways = ChildProbes()
-    prober = MountProber(ways, 5.0)
+    prober = MountProber(ways, 30.0)
     try:
         assert prober.probe(["/"])["/"].ok
         assert ways.pid is not None
         os.kill(ways.pid, 9)
-        time.sleep(0.05)
+        os.waitid(os.P_PID, ways.pid, os.WEXITED | os.WNOWAIT)
         seen = [prober.probe(["/"])["/"].ok for _ in range(2)]
     finally:
         prober.close()
@@ -120,17 +162,17 @@ def test_a_probing_process_that_hangs_is_a_hung_mount_and_closing_does_not_wait_
     began = time.monotonic()
     prober.close()
     assert seen["/"].ok is False
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 30
 
 
 def test_the_probing_process_ends_when_the_agent_is_gone() -> None:
     agent = (
-        "import os; from exporters.sources.mounts import ChildProbes as C; c = C(); c.ask('/'); c.answers(5); "
+        "import os; from exporters.sources.mounts import ChildProbes as C; c = C(); c.ask('/'); c.answers(30); "
         "print(c.pid, flush=True); os._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", agent], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     pid = int(done.stdout)
-    end = time.monotonic() + 5
+    end = time.monotonic() + 30
     while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
         assert time.monotonic() < end, "the child outlived its agent"
         time.sleep(0.02)

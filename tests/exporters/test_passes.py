@@ -10,8 +10,8 @@ import pytest
 from exporters.collector import Reading
 from exporters.passes import HUNG, Judge, Outcome, Passes, Runner
 from pipeline.catalog.metrics import DISK
-from pipeline.clock import monotonic
 
+DEADLINE = 0.2
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
@@ -34,11 +34,27 @@ def fails() -> Iterator[Reading]:
     raise OSError("no such file")
 
 
-def run(passes: Passes) -> dict[str, Outcome]:
-    passes.begin(AT, monotonic())
-    while (outcomes := passes.end(monotonic())) is None:
-        time.sleep(0.005)
-    return {outcome.name: outcome for outcome in outcomes}
+class Rig:
+    """Collectors and their passes, on a clock that stands still until all that can answer have answered."""
+
+    def __init__(self, **works: Callable[[], Iterable[Reading]]) -> None:
+        self.clock = 100.0
+        self.runners = [Runner(name, Collected(work), lambda: self.clock) for name, work in works.items()]
+        self.passes = Passes(self.runners, DEADLINE)
+
+    def run(self, hung: str = "") -> dict[str, Outcome]:
+        """A pass to its end: at once, but where `hung` does not answer, at its deadline."""
+        self.passes.begin(AT, began := self.clock)
+        end = time.monotonic() + 30
+        while any(runner.busy for runner in self.runners if runner.name != hung):
+            assert time.monotonic() < end, "a collector does not answer"
+            time.sleep(0.001)
+        if hung:
+            assert self.passes.end(self.clock) is None
+            self.clock = began + DEADLINE
+        outcomes = self.passes.end(self.clock)
+        assert outcomes is not None
+        return {outcome.name: outcome for outcome in outcomes}
 
 
 @pytest.fixture
@@ -58,30 +74,31 @@ def hangs_until(event: threading.Event) -> Callable[[], Iterable[Reading]]:
 
 def test_a_failing_and_a_hanging_collector_cost_only_themselves(release: threading.Event) -> None:
     works = {"good": lambda: [reading(5)], "bad": fails, "hung": hangs_until(release), "empty": lambda: [reading(None)], "none": lambda: []}
-    before = threading.active_count()
-    passes = Passes([Runner(name, Collected(work)) for name, work in works.items()], 0.2)
-    for _ in range(3):
-        seen = run(passes)
+    before = set(threading.enumerate())
+    rig = Rig(**works)
+    for nth in (1, 2, 3):
+        seen = rig.run("hung")
         assert [[v for _, v in r.values] for r in seen["good"].readings] == [[5]] and not seen["good"].error
         assert seen["bad"].error == "OSError: no such file" and not seen["bad"].readings
-        assert seen["hung"].error == HUNG and seen["hung"].seconds >= 0.2
+        assert seen["hung"].error == HUNG and seen["hung"].seconds == pytest.approx(nth * DEADLINE), "since its pass began"
         assert seen["empty"].error == "no value could be read"
         assert not seen["none"].error, "a machine may have no such device"
-    assert threading.active_count() == before + len(works)
+    assert len(set(threading.enumerate()) - before) == len(works)
 
 
 def test_a_pass_ends_as_soon_as_all_have_answered() -> None:
-    began = time.monotonic()
-    run(Passes([Runner("good", Collected(lambda: [reading(1)]))], 30.0))
-    assert time.monotonic() - began < 1.0
+    rig = Rig(good=lambda: [reading(1)])
+    assert not rig.run()["good"].error
+    assert rig.clock == 100.0
 
 
 def test_a_collector_that_comes_back_gives_new_readings(release: threading.Event) -> None:
-    passes = Passes([Runner("hung", Collected(hangs_until(release)))], 0.05)
-    assert run(passes)["hung"].error == HUNG
+    rig = Rig(hung=hangs_until(release))
+    assert rig.run("hung")["hung"].error == HUNG
     release.set()
-    time.sleep(0.05)
-    assert not run(passes)["hung"].error
+    while rig.runners[0].busy:
+        time.sleep(0.001)
+    assert not rig.run()["hung"].error
 
 
 def test_a_collector_is_told_to_fail_once_per_change_and_keeps_its_last_success() -> None:

@@ -89,7 +89,9 @@ def test_a_rank_that_does_not_change_is_reported_once_a_second_and_one_that_does
 
 def test_a_process_that_is_gone_is_reported_once_more_with_its_last_records(tmp_path: Path, follower: Follower) -> None:
     writer = RingWriter.create(tmp_path, WHO)
-    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as child:
+    code = "print('ready', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
         set_pid(tmp_path / "run1-1.0.ring", child.pid)
         assert [live.process_state for live in follower.lives()] in (["R"], ["S"])
         write_steps(writer, 0, 1)

@@ -250,7 +250,7 @@ def overwrite_written(path: Path, value: int) -> None:
         f.write(value.to_bytes(8, "little"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None)
 @given(junk=st.binary(min_size=0, max_size=1024), at=st.integers(0, HEADER_SIZE + 4 * SLOT_SIZE - 1))
 def test_any_bytes_anywhere_in_a_ring_are_records_a_reason_or_a_loss_and_never_another_error(tmp_path: Path, junk: bytes, at: int) -> None:
     path = ring_file(tmp_path / "x.ring", header_with())
@@ -261,7 +261,7 @@ def test_any_bytes_anywhere_in_a_ring_are_records_a_reason_or_a_loss_and_never_a
     check_reading(path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None)
 @given(body=st.binary(min_size=CRC_OFFSET, max_size=CRC_OFFSET), kind=st.integers(0, 4))
 def test_any_whole_slot_is_a_record_or_a_reason(tmp_path: Path, body: bytes, kind: int) -> None:
     body = (1).to_bytes(8, "little") + kind.to_bytes(4, "little") + body[12:]

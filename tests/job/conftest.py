@@ -80,7 +80,7 @@ class Plane:
             self.changed.notify_all()
         return number
 
-    def until(self, what: Callable[["Plane"], Any], seconds: float = 15.0) -> Any:
+    def until(self, what: Callable[["Plane"], Any], seconds: float = 60.0) -> Any:
         """Waits for something true of the peer, and gives it."""
         with self.changed:
             found = self.changed.wait_for(lambda: what(self), seconds)
@@ -210,11 +210,11 @@ class Started:
     plane: Plane
     folder: Path
 
-    def wait(self, seconds: float = 20.0) -> int:
+    def wait(self, seconds: float = 60.0) -> int:
         """Its exit code."""
         return self.process.wait(seconds)
 
-    def output(self, seconds: float = 20.0) -> tuple[bytes, bytes]:
+    def output(self, seconds: float = 60.0) -> tuple[bytes, bytes]:
         """Its stdout and stderr, to the end."""
         return self.process.communicate(timeout=seconds)
 
@@ -288,11 +288,16 @@ sys.exit(1 if any([r.wait() for r in ranks]) else 0)
 
 
 @pytest.fixture
-def ranked(script: Callable[[str], list[str]]) -> Callable[[int, str], list[str]]:
-    """A command that runs a script as so many ranks, each in its own session, as torchrun does; it ends the others when one fails."""
+def ranked(script: Callable[[str], list[str]], tmp_path: Path) -> Callable[[int, str], list[str]]:
+    """A command that runs a script as so many ranks, each in its own session, as torchrun does; it ends the others when one fails.
+
+    By its name it is known for a launcher of ranks, and is not taken for one itself however long they take to start.
+    """
 
     def make(ranks: int, text: str) -> list[str]:
-        return [*script(FAKE_TORCHRUN), str(ranks), script(text)[-1]]
+        torchrun = tmp_path / "torchrun"
+        torchrun.write_text(FAKE_TORCHRUN, encoding="utf-8")
+        return [sys.executable, "-S", str(torchrun), str(ranks), script(text)[-1]]
 
     return make
 

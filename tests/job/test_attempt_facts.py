@@ -142,7 +142,7 @@ def test_a_git_that_hangs_is_given_up_in_time(repository: Path, hanging_git: Pat
     monkeypatch.setenv("PATH", f"{hanging_git}:{os.environ['PATH']}")
     began = time.monotonic()
     assert seen(repository, seconds=0.5) == {"code.trouble": "git: it was not done in time"}
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 # --- Python and its packages -----------------------------------------------------------------
@@ -338,13 +338,16 @@ def test_facts_are_cut_to_their_limits_packages_first() -> None:
 # --- the launcher ----------------------------------------------------------------------------
 
 
-def test_the_launcher_sends_what_an_attempt_runs_with(launch, plane, repository, monkeypatch) -> None:
+def test_the_launcher_sends_what_an_attempt_runs_with(launch, plane, repository, monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(repository)
-    launch("sh", "-c", "sleep 0.2", NCCL_DEBUG="INFO", HF_TOKEN="hf_abcdefghijklmnopqrstuvwxyz", SUREFOOT_IMAGE="train@sha256:1").wait()
-    (sent,) = plane.records("surefoot.facts")
+    command = f"until [ -e {tmp_path}/told ]; do sleep 0.05; done"
+    started = launch("sh", "-c", command, NCCL_DEBUG="INFO", HF_TOKEN="hf_abcdefghijklmnopqrstuvwxyz", SUREFOOT_IMAGE="train@sha256:1")
+    (sent,) = plane.until(lambda p: p.records("surefoot.facts"))
+    (tmp_path / "told").touch()
+    assert started.wait() == 0
     facts = sent["facts"]
     assert (sent["run"], sent["attempt"], sent["node"]) == ("r", "r-1", "node-a")
-    assert facts["code.argv"] == "sh -c 'sleep 0.2'" and facts["code.image"] == "train@sha256:1" and facts["env.NCCL_DEBUG"] == "INFO"
+    assert facts["code.argv"] == f"sh -c '{command}'" and facts["code.image"] == "train@sha256:1" and facts["env.NCCL_DEBUG"] == "INFO"
     assert facts["code.commit"].endswith("Raise the learning rate") and facts["code.diff"] == "none"
     assert "package.python" in facts and "driver.kernel" in facts and "code.trouble" not in facts
     assert "hf_abc" not in str(sent)
@@ -368,12 +371,12 @@ def test_every_attempt_is_told_with_what_it_resumed_from(launch, plane, script) 
 
 
 def test_a_hanging_git_neither_delays_the_command_nor_the_end_of_the_run(launch, plane, hanging_git, tmp_path) -> None:
-    """The command stamps its start; the launcher ends within its patience, and sends what it knows all the same."""
+    """The command stamps its start; the launcher ends before its patience with git (20 s) is over, and sends what it knows all the same."""
     began = time.time()
     started = launch("sh", "-c", f"date +%s.%N > {tmp_path}/stamp", PATH=f"{hanging_git}:{os.environ['PATH']}")
     assert started.wait() == 0
     ended = plane.until(lambda p: p.transitions("ended"))[0]["at"] / 1e6
-    assert float((tmp_path / "stamp").read_text()) - began < 5 and ended - began < 5 and time.time() - began < 10
+    assert float((tmp_path / "stamp").read_text()) - began < 15 and ended - began < 15 and time.time() - began < 18
     (sent,) = plane.records("surefoot.facts")
     assert sent["facts"]["code.trouble"] == "the attempt was over before all was read"
     assert sent["facts"]["code.argv"] and sent["facts"]["driver.kernel"]
@@ -392,7 +395,7 @@ def test_where_no_process_can_be_had_what_is_known_is_sent(monkeypatch: pytest.M
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     facts = Facts(Tree(), send)
     facts.begin(starts())
-    assert there.wait(5)
+    assert there.wait(30)
     facts.close()
     assert sent[0][0] == "r-1" and sent[0][1]["code.argv"] == "true" and "no process" in sent[0][1]["code.trouble"]
 

@@ -17,7 +17,7 @@ from pipeline.settings import Settings
 SLEEP = "import time\ntime.sleep(600)"
 
 
-def gone(pid: int, seconds: float = 5.0) -> bool:
+def gone(pid: int, seconds: float = 30.0) -> bool:
     """Whether the process ends within so long (a zombie has ended)."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -92,6 +92,27 @@ for fd in (1, 2):
     assert hashlib.sha256(err).digest() == hashlib.sha256(wanted[1]).digest()
 
 
+def test_output_that_its_reader_has_not_taken_when_the_run_ends_is_not_lost(launch, plane):
+    """As with a pager: the run is over and told, and the launcher stays until all is read."""
+    started = launch("sh", "-c", "seq 1 100000; echo end >&2")
+    plane.until(lambda p: p.transitions("finished", "runs"))
+    time.sleep(1.0)
+    assert started.process.poll() is None
+    out, err = started.output()
+    assert out == b"".join(b"%d\n" % n for n in range(1, 100_001)) and err == b"end\n"
+    assert started.process.returncode == 0
+
+
+def test_an_output_that_a_stranger_keeps_open_is_not_waited_for(launch, plane, tmp_path):
+    """The stranger is no process of the command's: this test takes the writing end of its pipe from /proc."""
+    told = tmp_path / "told"
+    started = launch("sh", "-c", f"echo $$; until [ -e {told} ]; do sleep 0.05; done")
+    pid = int(started.process.stdout.readline())
+    with open(f"/proc/{pid}/fd/1", "wb"):
+        told.touch()
+        assert started.wait() == 0
+
+
 def test_two_streams_into_one_file_keep_their_order(launch):
     out, _ = launch("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do echo $i; echo $i >&2; done", merged=True).output()
     assert out == b"".join(b"%d\n%d\n" % (i, i) for i in range(1, 10))
@@ -109,8 +130,10 @@ def test_lines_are_shipped_with_run_attempt_stream_and_rank(launch, plane):
 
 
 def test_a_reader_that_goes_away_does_not_end_the_command(launch, plane, tmp_path):
-    started = launch("sh", "-c", f"sleep 0.5; for i in 1 2 3; do echo $i; done; touch {tmp_path}/done")
+    gone_away = tmp_path / "gone"
+    started = launch("sh", "-c", f"until [ -e {gone_away} ]; do sleep 0.05; done; for i in 1 2 3; do echo $i; done; touch {tmp_path}/done")
     started.process.stdout.close()
+    gone_away.touch()
     assert started.wait() == 0
     assert (tmp_path / "done").exists()
 
@@ -122,7 +145,7 @@ import signal, sys, time
 seen = []
 signal.signal(signal.{name}, lambda n, f: seen.append(n))
 print("ready", flush=True)
-deadline = time.monotonic() + 10
+deadline = time.monotonic() + 60
 while not seen and time.monotonic() < deadline:
     time.sleep(0.02)
 time.sleep(0.3)
@@ -156,16 +179,28 @@ def test_the_command_gets_its_names_and_an_unharmed_environment(launch, tmp_path
     assert (tmp_path / "rings").stat().st_mode & 0o7777 == 0o1777
 
 
-def test_each_ranks_exit_reaches_ingest_at_once_with_code_and_signal(launch, plane, ranked):
-    started = launch(*ranked(3, SLEEP))
+def test_each_ranks_exit_reaches_ingest_at_once_with_code_and_signal(launch, plane, ranked, tmp_path):
+    """At once: while the others, which torchrun ends then, are still on their way out."""
+    text = f"""
+import os, signal, time
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+os.write(1, b"ready\\n")
+while not os.path.exists({str(tmp_path / "heard")!r}):
+    time.sleep(0.02)
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+time.sleep(600)
+"""
+    started = launch(*ranked(3, text))
+    assert [started.process.stdout.readline() for _ in range(3)] == [b"ready\n"] * 3
     pids = [plane.pid(r) for r in range(3)]
     assert plane.transitions("running")[0]["ranks"] == 3
     os.kill(pids[1], signal.SIGKILL)
-    killed_at = time.monotonic()
+    plane.until(lambda p: p.events("rank_exited"))
+    assert [e["rank"] for e in plane.events("rank_exited")] == [1]
+    assert not plane.transitions("ended")
+    (tmp_path / "heard").touch()
     plane.until(lambda p: p.transitions("ended"))
     exits = {e["rank"]: e for e in plane.events("rank_exited")}
-    arrival = next(r.seconds for r in plane.received if r.attributes.get("kind") == "rank_exited" and r.attributes["rank"] == 1)
-    assert arrival - killed_at < 2.0  # the goal is 0.05 s; a busy machine must not fail this
     assert (exits[1]["code"], exits[1]["attrs"]["signal"], exits[1]["attrs"].get("stopped_by", "")) == ("-9", "SIGKILL", "")
     for rank in (0, 2):
         assert (exits[rank]["code"], exits[rank]["attrs"]["stopped_by"]) == ("-15", "torchrun")
@@ -175,16 +210,19 @@ def test_each_ranks_exit_reaches_ingest_at_once_with_code_and_signal(launch, pla
 
 
 def test_an_exit_code_of_a_rank_and_its_error_file_are_recorded(launch, plane, ranked, tmp_path):
-    text = """
+    text = f"""
 import json, os, sys, time
 if os.environ["RANK"] == "1":
-    time.sleep(0.5)
+    while not os.path.exists({str(tmp_path / "seen")!r}):
+        time.sleep(0.02)
     with open(os.environ["TORCHELASTIC_ERROR_FILE"], "w") as f:
-        json.dump({"message": {"message": "ValueError: bad batch", "extraInfo": {}}}, f)
+        json.dump({{"message": {{"message": "ValueError: bad batch", "extraInfo": {{}}}}}}, f)
     sys.exit(7)
 time.sleep(600)
 """
     started = launch(*ranked(2, text), TORCHELASTIC_ERROR_FILE=str(tmp_path / "error.json"))
+    plane.pid(1)
+    (tmp_path / "seen").touch()
     plane.until(lambda p: p.transitions("ended"))
     first = next(e for e in plane.events("rank_exited") if e["rank"] == 1)
     assert (first["code"], first["attrs"]["error"]) == ("7", "ValueError: bad batch")
@@ -193,9 +231,13 @@ time.sleep(600)
     started.wait()
 
 
-def test_data_loaders_and_helpers_of_a_rank_are_no_ranks(launch, plane, ranked):
-    text = "import os, subprocess, sys\nsubprocess.run(['sleep', '0.6'], env=os.environ | {'RANK': '9'})"
-    launch(*ranked(2, text)).wait()
+def test_data_loaders_and_helpers_of_a_rank_are_no_ranks(launch, plane, ranked, tmp_path):
+    helper = f"until [ -e {tmp_path}/seen ]; do sleep 0.05; done"
+    started = launch(*ranked(2, f"import os, subprocess\nsubprocess.run(['sh', '-c', {helper!r}], env=os.environ | {{'RANK': '9'}})"))
+    plane.pid(0), plane.pid(1)
+    time.sleep(0.5)  # in which the helpers may be taken for ranks
+    (tmp_path / "seen").touch()
+    assert started.wait() == 0
     assert sorted((e["rank"], e["code"]) for e in plane.events("rank_exited")) == [(0, "0"), (1, "0")]
 
 
@@ -208,22 +250,16 @@ def test_a_launcher_that_dies_takes_the_command_with_it(launch, plane, script):
 
 def test_orphans_are_waited_for_and_leave_no_zombie(launch, plane, script):
     text = """
-import os, subprocess, time
-subprocess.run(["sh", "-c", "for i in 1 2 3 4 5; do sh -c 'sleep 0.2 &' ; done"])
-time.sleep(1.5)
-parent = os.getppid()
-states = []
-for name in os.listdir("/proc"):
-    try:
-        tail = open(f"/proc/{name}/stat").read().rpartition(") ")[2].split() if name.isdigit() else None
-    except OSError:
-        continue
-    if tail and int(tail[1]) == parent:
-        states.append(tail[0])
-print(states, flush=True)
+import json, os, subprocess, time
+each = "sleep 0.2 > /dev/null & echo $!"
+orphans = [int(subprocess.run(["sh", "-c", each], stdout=subprocess.PIPE).stdout) for _ in range(5)]
+deadline = time.monotonic() + 30
+while (left := [n for n in orphans if os.path.exists(f"/proc/{n}")]) and time.monotonic() < deadline:
+    time.sleep(0.05)
+print(json.dumps([len(set(orphans)), left]), flush=True)
 """
     out, _ = launch(*script(text)).output()
-    assert "Z" not in json.loads(out.decode().replace("'", '"'))
+    assert json.loads(out) == [5, []]
 
 
 def test_what_a_command_leaves_behind_is_ended_with_it(launch, plane, script):

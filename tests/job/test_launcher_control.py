@@ -4,12 +4,12 @@ import json
 import os
 import shutil
 import signal
-import socket
 import time
 from pathlib import Path
 
 import pytest
 
+from surefoot.drill.stack import free_ports
 from surefoot.hook.layout import MARK_NAME
 
 SLEEP = "import time\ntime.sleep(600)"
@@ -22,9 +22,7 @@ def dead(pid: int) -> bool:
 
 def free_port() -> int:
     """A port of this machine on which nobody listens."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    return free_ports(1)[0]
 
 
 def checkpoint(root: Path, step: int, *, whole: bool = True) -> Path:
@@ -123,18 +121,20 @@ time.sleep(600)
     started = launch(*ranked(2, text))
     assert [started.process.stdout.readline() for _ in (0, 1)] == [b"ready\n"] * 2
     plane.pid(1)
-    plane.ask("stop_run", grace=5.0)
+    plane.ask("stop_run", grace=30.0)
     started.wait()
     assert {p.name for p in tmp_path.glob("saved*")} == {"saved0", "saved1"}
     assert plane.transitions("stopped", "runs")
 
 
-def test_a_capture_hurts_nothing(launch, plane, ranked):
-    started = launch(*ranked(2, "import time\ntime.sleep(3)"))
-    plane.pid(1)
+def test_a_capture_hurts_nothing(launch, plane, ranked, tmp_path):
+    captured = tmp_path / "captured"
+    started = launch(*ranked(2, f"import os, time\nwhile not os.path.exists({str(captured)!r}):\n    time.sleep(0.05)"))
+    plane.pid(0), plane.pid(1)
     action = plane.ask("capture")
     plane.until(lambda p: p.progress(action) == ["accepted", "done"])
     assert {e["rank"] for e in plane.events("capture")} == {0, 1}
+    captured.touch()
     assert started.wait() == 0
 
 
@@ -172,12 +172,19 @@ def test_the_same_request_twice_is_carried_out_once(launch, plane, ranked):
     started.wait()
 
 
-def test_a_failed_attempt_waits_for_its_verdict_however_long_a_person_takes(launch, plane, ranked):
-    text = "import os, sys, time\ntime.sleep(0.3)\nsys.exit(5 if os.environ['SUREFOOT_ATTEMPT_ID'] == 'r-1' else 0)"
-    started = launch(*ranked(2, text), SUREFOOT_JOB__CONTROL_TIMEOUT="1")
+def test_a_failed_attempt_waits_for_its_verdict_however_long_a_person_takes(launch, plane, ranked, tmp_path):
+    text = f"""
+import os, sys, time
+while not os.path.exists({str(tmp_path / "seen")!r}):
+    time.sleep(0.02)
+sys.exit(5 if os.environ["SUREFOOT_ATTEMPT_ID"] == "r-1" else 0)
+"""
+    started = launch(*ranked(2, text), SUREFOOT_JOB__CONTROL_TIMEOUT="3")
+    plane.pid(0), plane.pid(1)
+    (tmp_path / "seen").touch()
     plane.until(lambda p: p.transitions("ended"))
     plane.until(lambda p: [c for c in p.calls if c["state"] == "waiting" and ":exit:5" in c["ranks"]])
-    time.sleep(2.5)  # longer than the control plane may be silent: it is not
+    time.sleep(3.5)  # longer than the control plane may be silent: it is not
     assert started.process.poll() is None
     action = plane.ask("restart_run", new_attempt="r-2", launch=2)
     assert started.wait() == 0
@@ -232,12 +239,20 @@ def test_an_interrupt_is_written_as_a_stop_before_any_rank_ends(launch, plane, r
     assert {e["attrs"]["stopped_by"] for e in plane.events("rank_exited")} == {"launcher"}
 
 
-def test_a_signal_during_a_restart_ends_the_run_instead(launch, plane, ranked):
-    text = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('ready', flush=True)\ntime.sleep(600)"
-    started = launch(*ranked(1, text))
+def test_a_signal_during_a_restart_ends_the_run_instead(launch, plane, script):
+    """The command outlives the signal of the restart, and ends at the one that came to the launcher meanwhile."""
+    text = """
+import signal, time
+def once(number, _):
+    signal.signal(number, signal.SIG_DFL)
+signal.signal(signal.SIGTERM, once)
+print("ready", flush=True)
+while True:
+    time.sleep(600)
+"""
+    started = launch(*script(text))
     assert started.process.stdout.readline() == b"ready\n"
-    plane.pid(0)
-    action = plane.ask("restart_run", new_attempt="r-2", launch=2, grace=1.0)
+    action = plane.ask("restart_run", new_attempt="r-2", launch=2, grace=60.0)
     plane.until(lambda p: p.transitions("stopping"))
     started.process.terminate()
     assert started.wait() == 143
@@ -278,11 +293,14 @@ def test_a_control_plane_that_never_issues_is_done_without_and_reads_of_it_later
     assert plane.states()[:2] == [("r-1", "", "issued"), ("r-1", "issued", "starting")]
 
 
-def test_what_happened_while_ingest_was_away_is_sent_when_it_is_back(launch, plane, ranked):
+def test_what_happened_while_ingest_was_away_is_sent_when_it_is_back(launch, plane, ranked, tmp_path):
     plane.away = True
-    started = launch(*ranked(2, "import os, time\nos.write(1, b'up\\n')\ntime.sleep(1.5)"), SUREFOOT_JOB__CONTROL_TIMEOUT="0.3")
+    text = f"import os, time\nos.write(1, b'up\\n')\nwhile not os.path.exists({str(tmp_path / 'told')!r}):\n    time.sleep(0.05)"
+    started = launch(*ranked(2, text), SUREFOOT_JOB__CONTROL_TIMEOUT="0.3")
     assert started.process.stdout.readline() == b"up\n"
     plane.away = False
+    plane.pid(0), plane.pid(1)
+    (tmp_path / "told").touch()
     assert started.wait() == 0
     assert [s[2] for s in plane.states()] == ["issued", "starting", "running", "ended"]
     assert len(plane.events("rank_exited")) == 2

@@ -32,6 +32,7 @@ from pipeline.records import ActionTransition, AttemptTransition, Beat, Event, L
 from pipeline.secrets import store_password
 from pipeline.settings import Settings
 from pipeline.store import Store
+from surefoot.drill.stack import free_ports
 
 SERVE = "from pipeline.ingest.receivers import serve; from pipeline.settings import load; serve(load())"
 TOKEN = "the-token-of-this-test"
@@ -70,7 +71,7 @@ class IngestProcess:
             return subprocess.Popen(command, env=self._environment, cwd=self.folder, stdout=log, stderr=subprocess.STDOUT)
 
     def wait_until_up(self) -> None:
-        until(lambda: self.alive() and self.health() is not None, 30)
+        until(lambda: self.alive() and self.health() is not None)
 
     def alive(self) -> bool:
         assert self.process.poll() is None, (self.folder / "log").read_text(errors="replace")[-3000:]
@@ -78,7 +79,7 @@ class IngestProcess:
 
     def health(self) -> dict[str, Any] | None:
         try:
-            answer: dict[str, Any] = self.session.get(f"{self.url}/healthz", timeout=10).json()
+            answer: dict[str, Any] = self.session.get(f"{self.url}/healthz", timeout=60).json()
         except requests.RequestException:
             return None
         return answer
@@ -92,23 +93,29 @@ class IngestProcess:
 
     def stop(self) -> int:
         self.process.terminate()
-        return self.process.wait(20)
+        return self.process.wait(60)
 
     def post(self, path: str, body: bytes, content_type: str = PROTOBUF, **headers: str) -> requests.Response:
         sent = {"Authorization": f"Bearer {TOKEN}", "Content-Type": content_type} | {k.replace("_", "-"): v for k, v in headers.items()}
-        return self.session.post(self.url + path, data=body, headers=sent, timeout=20)
+        return self.session.post(self.url + path, data=body, headers=sent, timeout=60)
 
     def control(self, **question: str) -> requests.Response:
         given = {"run": "r", "node": "N1", "launch": "1", "state": "starting", "wait": "0"} | question
-        return self.session.get(f"{self.url}/v1/control", params=given, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=30)
+        return self.session.get(f"{self.url}/v1/control", params=given, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60)
 
-    def drained(self, seconds: float = 30) -> None:
-        """Waits until all that was sent is in the store (ingest's own beat may be in the spool)."""
-        until(lambda: (h := self.health()) is not None and h["spool_bytes"] < 400 and h["store_up"], seconds)
-        time.sleep(1.3)
+    def drained(self) -> None:
+        """Waits until all that was sent is in the store: what the spool holds then was begun since (ingest's own beat)."""
+        asked = time.monotonic()
+
+        def is_drained() -> bool:
+            since = time.monotonic() - asked
+            health = self.health()
+            return health is not None and (health["spool_age_seconds"] or 0.0) < since and health["store_up"]
+
+        until(is_drained)
 
 
-def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
+def until(true: Callable[[], Any], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "did not come true"
@@ -116,11 +123,11 @@ def until(true: Callable[[], Any], seconds: float = 10.0) -> None:
 
 
 @pytest.fixture
-def start_ingest(tmp_path: Path, free_ports: Callable[[], int]) -> Iterator[Callable[..., IngestProcess]]:
+def start_ingest(tmp_path: Path) -> Iterator[Callable[..., IngestProcess]]:
     started: list[IngestProcess] = []
 
     def start(store: Settings, **extra: str) -> IngestProcess:
-        started.append(IngestProcess(tmp_path / f"ingest{len(started)}", store, free_ports(), extra))
+        started.append(IngestProcess(tmp_path / f"ingest{len(started)}", store, free_ports(1)[0], extra))
         return started[-1]
 
     yield start
@@ -128,18 +135,6 @@ def start_ingest(tmp_path: Path, free_ports: Callable[[], int]) -> Iterator[Call
         if each.process.poll() is None:
             each.kill()
         each.session.close()
-
-
-@pytest.fixture
-def free_ports() -> Callable[[], int]:
-    import socket
-
-    def port() -> int:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return int(probe.getsockname()[1])
-
-    return port
 
 
 @pytest.fixture
@@ -178,7 +173,7 @@ def test_an_agents_rows_are_queryable_soon_and_a_clean_stop_stores_the_rest(inge
     until(lambda: store.query("SELECT 1 FROM live"))
     sender.send_logs([LogLine(at, "a line", {"rank": 0})])
     until(lambda: sender.stats().sent.get("log") == 1)
-    sender.close()
+    sender.close(30.0)
     assert ingest.stop() == 0
     assert store.read(Step, "SELECT * FROM steps") == [step]
     assert store.read(Live, "SELECT * FROM live") == [live]
@@ -246,7 +241,7 @@ def test_bad_input_is_refused_with_its_reason_and_costs_nobody_else_anything(ing
 
 def test_a_body_without_a_length_is_stopped_at_the_cap(ingest: IngestProcess) -> None:
     headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": PROTOBUF}
-    answer = ingest.session.post(f"{ingest.url}/v1/logs", data=(b"x" * 10_000 for _ in range(15)), headers=headers, timeout=20)
+    answer = ingest.session.post(f"{ingest.url}/v1/logs", data=(b"x" * 10_000 for _ in range(15)), headers=headers, timeout=60)
     assert answer.status_code == 413
 
 
@@ -333,7 +328,7 @@ class Client(threading.Thread):
         body = logs_request(resource({"host.name": "n1"}), records)
         while True:
             try:
-                answer = self._session.post(f"{self._ingest.url}/v1/logs", data=body, headers=headers, timeout=20)
+                answer = self._session.post(f"{self._ingest.url}/v1/logs", data=body, headers=headers, timeout=60)
             except requests.RequestException:
                 time.sleep(0.05)
                 continue
@@ -355,11 +350,17 @@ def all_stored_once(store: Store, clients: list[Client]) -> None:
         assert row["last"] == client.acknowledged - 1
 
 
-def stream(ingest: IngestProcess, meanwhile: Callable[[], None]) -> list[Client]:
+def stream(ingest: IngestProcess, meanwhile: Callable[[Callable[[], None]], None]) -> list[Client]:
+    """Clients that send while `meanwhile` does what it does; what it is given waits until each was acknowledged some times more."""
     clients = [Client(ingest, name) for name in "abcd"]
+
+    def flow() -> None:
+        wanted = [client.acknowledged + 5 for client in clients]
+        until(lambda: all(client.acknowledged >= n for client, n in zip(clients, wanted, strict=True)))
+
     for client in clients:
         client.start()
-    meanwhile()
+    meanwhile(flow)
     for client in clients:
         client.stopping.set()
     for client in clients:
@@ -369,13 +370,14 @@ def stream(ingest: IngestProcess, meanwhile: Callable[[], None]) -> list[Client]
 
 
 def test_kill_9_of_ingest_in_the_middle_of_a_stream_loses_nothing_and_stores_nothing_twice(ingest: IngestProcess, store: Store) -> None:
-    def kill_it_three_times() -> None:
+    def kill_it_three_times(flow: Callable[[], None]) -> None:
         for pause in (0.35, 0.8, 1.3):  # between, before and after its batches
+            flow()
             time.sleep(pause)
             ingest.kill()
             ingest.restart()
             ingest.wait_until_up()
-        time.sleep(0.5)
+        flow()
 
     clients = stream(ingest, kill_it_three_times)
     ingest.drained()
@@ -388,13 +390,14 @@ def test_kill_9_of_the_store_in_the_middle_of_a_stream_loses_nothing_and_stores_
     process = start_store()
     ingest = start_ingest(process.settings)
 
-    def kill_the_store_twice() -> None:
+    def kill_the_store_twice(flow: Callable[[], None]) -> None:
         running = process
         for pause in (0.45, 1.1):
+            flow()
             time.sleep(pause)
             running.stop(signal.SIGKILL)
             running = start_store(process.settings.state_dir, process.settings.store.port)
-        time.sleep(0.5)
+        flow()
 
     clients = stream(ingest, kill_the_store_twice)
     ingest.drained()
@@ -417,7 +420,7 @@ def test_ingest_starts_and_acknowledges_while_the_store_is_away(
     ingest.restart()
     back = start_store(process.settings.state_dir, process.settings.store.port)
     store = back.connect("surefoot")
-    until(lambda: store.query("SELECT id FROM events") == [{"id": "e1"}], 20)
+    until(lambda: store.query("SELECT id FROM events") == [{"id": "e1"}])
     store.close()
 
 
@@ -445,21 +448,21 @@ ACTION = ActionTransition(
 def test_a_launcher_that_waits_hears_of_its_attempt_and_its_action_and_leaves_beats(ingest: IngestProcess, store: Store) -> None:
     attempt = AttemptTransition(old_state="", new_state="issued", reason="", actor="l", at=now(), run="r", attempt="r-1", launch=1)
     timer = threading.Timer(0.5, store.insert, ([attempt],), {"token": "1"})
-    timer.start()
     began = time.monotonic()
-    answer = ingest.control(wait="10")
+    timer.start()
+    answer = ingest.control(wait="20")
     given = {"id": "r-1", "launch": 1, "nodes": [], "master": "", "resume": ""}
     assert answer.json() == {"term": 0, "attempt": given, "requests": [], "end": ""}
-    assert 0.4 < time.monotonic() - began < 5
+    assert 0.4 < time.monotonic() - began < 15
     timer.join()
-    until(lambda: store.query("SELECT 1 FROM beats WHERE component = 'launcher'"), 5)
+    until(lambda: store.query("SELECT 1 FROM beats WHERE component = 'launcher'"))
     store.insert([ACTION], token="2")
     running = {"attempt": "r-1", "state": "running", "ranks": "0:alive:4711"}
     answer = ingest.control(wait="10", **running)
     (request,) = answer.json()["requests"]
     assert (request["id"], request["new_attempt"], request["deadline_us"], answer.json()["term"]) == ("a1", "r-2", 1_790_856_000_250_000, 7)
     assert ingest.control(seen="a1", **running).json() == {"term": 7, "attempt": None, "requests": [], "end": ""}
-    until(lambda: len(store.query("SELECT 1 FROM beats WHERE component = 'launcher'")) >= 2, 5)
+    until(lambda: len(store.query("SELECT 1 FROM beats WHERE component = 'launcher'")) >= 2)
     beats = store.read(Beat, "SELECT * FROM beats WHERE component = 'launcher' ORDER BY at")
     assert [(b.node, b.state, b.attempt, b.ranks) for b in beats[:2]] == [
         ("n1", "starting", "", ""),
@@ -495,16 +498,16 @@ def test_a_second_launcher_under_one_name_is_refused_until_the_firsts_connection
     assert launches == [{"node": "n1", "launch": 1}]
 
 
-def test_a_stop_lets_launchers_that_wait_go_at_once(ingest: IngestProcess) -> None:
+def test_a_stop_lets_launchers_that_wait_go_at_once(ingest: IngestProcess, store: Store) -> None:
     answers: list[int] = []
     waiting = threading.Thread(target=lambda: answers.append(ingest.control(wait="20").status_code))
     waiting.start()
-    time.sleep(0.7)
+    until(lambda: store.query("SELECT 1 FROM beats WHERE component = 'launcher'"))
     began = time.monotonic()
     assert ingest.stop() == 0
     waiting.join()
     assert answers == [200]
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 15
 
 
 def test_an_acknowledgement_from_pagerduty_is_one_request_however_often_it_comes_and_whatever_dies(

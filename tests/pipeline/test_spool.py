@@ -219,7 +219,7 @@ def test_what_no_longer_fits_in_memory_is_read_back_from_disk(tmp_path: Path, mo
     spool.close()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.lists(st.one_of(st.binary(max_size=40), st.sampled_from(["mark", "roll"])), max_size=20),
     st.integers(0, 200),

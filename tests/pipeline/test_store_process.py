@@ -28,6 +28,15 @@ def rows(count: int, batch: int) -> list[dict[str, object]]:
     return [{"job": f"batch-{batch}", "at": utcnow(), "value": str(i)} for i in range(count)]
 
 
+def await_query(store: Store, start: str, *, read: int = 0) -> None:
+    """Waits until a query that begins with `start` runs and has read so many rows."""
+    running = "SELECT 1 FROM system.processes WHERE startsWith(query, {start:String}) AND read_rows >= {read:UInt64}"
+    deadline = time.monotonic() + 60
+    while not store.query(running, {"start": start, "read": read}):
+        assert time.monotonic() < deadline, f"{start} does not run"
+        time.sleep(0.01)
+
+
 def resident(pid: int) -> int:
     """Bytes of memory that a process holds."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -77,7 +86,7 @@ def test_a_signal_stops_it_after_the_running_requests(start_store: Start, number
     idle.query("SELECT 1")
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(busy.query, "SELECT sleep(2) AS s")
-        time.sleep(0.5)
+        await_query(idle, "SELECT sleep(2)")
         began = time.monotonic()
         assert running.stop(number) == 0
         assert time.monotonic() - began < 20
@@ -105,12 +114,13 @@ def test_kill_9_during_inserts_loses_no_acknowledged_row_and_doubles_none(start_
     running = start_store()
     for _ in range(3):
         store = running.connect("surefoot")
-        killer = threading.Timer(0.2 + random.random() / 5, running.process.kill)
-        killer.start()
+        killer, first = threading.Timer(random.random() / 5, running.process.kill), batch
         try:
             while True:
                 store.insert_rows("watermarks", rows(count, batch), token=f"batch-{batch}")
                 acknowledged = batch = batch + 1
+                if batch == first + 2:
+                    killer.start()
         except StoreError as e:
             assert not e.permanent
         killer.join()
@@ -149,13 +159,19 @@ def test_an_insert_killed_between_its_token_and_its_rows_is_stored_when_it_is_se
 
 def test_an_answer_cut_off_by_a_kill_is_a_stream_failure(start_store: Start) -> None:
     running = start_store()
-    store = running.connect()
-    killer = threading.Timer(0.7, running.process.kill)
-    with pytest.raises(StreamFailure):
-        killer.start()
-        store.query("SELECT number, toString(number) FROM numbers(1000000000)")
-    killer.join()
+    store, other = running.connect(), running.connect()
+
+    def kill_in_the_middle() -> None:
+        await_query(other, "SELECT number, toString", read=3_000_000)  # more than what lies between the two at a time
+        running.process.kill()
+
+    with ThreadPoolExecutor(1) as pool:
+        killer = pool.submit(kill_in_the_middle)
+        with pytest.raises(StreamFailure):
+            store.query("SELECT number, toString(number) FROM numbers(1000000000)")
+        killer.result()
     store.close()
+    other.close()
 
 
 def test_a_store_reconnects_by_itself_after_a_restart(start_store: Start) -> None:

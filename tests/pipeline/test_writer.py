@@ -100,7 +100,7 @@ class Rig:
         return self.intake.take(Arrival(Form.OTLP, NOW, logs_of(*records), batch))
 
     def stop(self) -> None:
-        self.writer.stop(3.0)
+        self.writer.stop(30.0)
         self.spool.close()
 
     def abandon(self) -> None:
@@ -126,7 +126,7 @@ def rig(tmp_path: Path, shelf: Shelf) -> Iterator[Rig]:
     made.stop()
 
 
-def until(true: Callable[[], Any], seconds: float = 5.0) -> None:
+def until(true: Callable[[], Any], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "did not come true"
@@ -442,7 +442,7 @@ def test_every_kind_of_row_reaches_its_table_in_the_real_store(tmp_path: Path, s
     rig.intake.take(Arrival(Form.OTLP, now, metrics_of(now, *readings), signal=Signal.METRICS))
     rig.intake.take(Arrival(Form.OTLP, now, logs_of(EVENT, STEP, live)))
     rig.intake.note(of_beats([Beat(component="ingest", at=now)], now))
-    until(lambda: rig.spool.size == 0, 20)
+    until(lambda: rig.spool.size == 0)
     rig.stop()
     assert not list((rig.folder / "quarantine").iterdir())
     assert store.read(Step, "SELECT * FROM steps", {}) == [STEP]

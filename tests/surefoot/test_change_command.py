@@ -1,7 +1,6 @@
 """`surefoot change`, as a person or a deploy pipeline runs it: through a real ingest into a real store."""
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -19,21 +18,16 @@ from pipeline.queries.changes_between import changes_between
 from pipeline.records import Change
 from pipeline.store import Store
 from surefoot.commands.times import moment, span
+from surefoot.drill.stack import free_ports
 
 NOW = datetime(2026, 11, 30, 14, 5, tzinfo=UTC)
 Say = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture
 def say(store_environment: dict[str, str]) -> Say:
     """Runs `surefoot …` against this test's store; nothing listens where ingest should be."""
-    environment = store_environment | {"SUREFOOT_INGEST__PORT": str(free_port()), "SUREFOOT_INGEST__TOKEN": "right"}
+    environment = store_environment | {"SUREFOOT_INGEST__PORT": str(free_ports(1)[0]), "SUREFOOT_INGEST__TOKEN": "right"}
 
     def run(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-P", "-m", "surefoot", *words]
@@ -48,10 +42,10 @@ def with_ingest(say: Say) -> Iterator[Say]:
     """`say`, with a real ingest."""
     environment = say.environment  # type: ignore[attr-defined]
     process = subprocess.Popen([sys.executable, "-P", "-m", "surefoot", "ingest"], env=environment, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
         try:
-            requests.get(f"http://127.0.0.1:{environment['SUREFOOT_INGEST__PORT']}/healthz", timeout=5)
+            requests.get(f"http://127.0.0.1:{environment['SUREFOOT_INGEST__PORT']}/healthz", timeout=30)
             break
         except requests.ConnectionError:
             time.sleep(0.1)
@@ -61,7 +55,7 @@ def with_ingest(say: Say) -> Iterator[Say]:
 
 
 def kept(store: Store, count: int) -> list[Change]:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while len(found := changes_between(store, utcnow() - timedelta(days=30), utcnow())) < count:
         assert time.monotonic() < deadline, found
         time.sleep(0.1)

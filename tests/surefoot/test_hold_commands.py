@@ -40,8 +40,9 @@ def surefoot(store_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def leader(store: Store, store_settings: Settings, tmp_path: Path) -> Iterator[None]:
-    """A leader that ticks twenty times a second."""
+def leader(store: Store, store_settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A leader that ticks twenty times a second, and is waited for."""
+    monkeypatch.setattr(asking, "PATIENCE", 60.0)
     outbox = Outbox(tmp_path / "outbox.sqlite")
     tick, stopping = Tick(store_settings, store, outbox, {}, 1), threading.Event()
 
