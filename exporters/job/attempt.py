@@ -5,6 +5,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -224,6 +225,14 @@ class Attempt:
         self.ranks.are_stopped()
         pids = {r.place.pid for r in self.ranks.alive}
         return stop(self.scan, pids, grace=grace, limit=limit, turn=turn)
+
+    def leave_nothing(self, limit: float) -> None:
+        """Whatever went wrong in watching, too: kills every process, within about `limit` seconds."""
+        stop(self._left, (), grace=0.0, limit=limit, turn=time.sleep)
+
+    def _left(self) -> list[Stat]:
+        _ = self.code  # waits for the command's process where it ended
+        return self.tree.processes(self.process.pid)
 
     def close(self) -> None:
         """After its end: the last output is passed on, watching ends."""

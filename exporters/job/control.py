@@ -276,9 +276,11 @@ class Poller:
         with contextlib.suppress(ControlRefused, ControlUnavailable):
             self._heed(self._client.again().poll(self._situation(), self._seen[-_SEEN:], 0.0))
 
-    def close(self) -> None:
-        """Ends polling; a call that is held open ends by itself."""
+    def close(self, *, goodbye: bool) -> None:
+        """Ends polling; a call that is held open ends by itself. With `goodbye` the situation is told once more to one who was heard."""
         self._stop.set()
+        if goodbye and self.heard:
+            self.ask_now()
 
     def _run(self) -> None:
         while not self._stop.is_set():

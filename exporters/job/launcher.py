@@ -3,7 +3,6 @@
 import os
 import time
 from dataclasses import dataclass, field
-from functools import partial
 from logging import INFO, WARNING
 from pathlib import Path
 from typing import Final
@@ -14,7 +13,7 @@ import structlog
 from exporters.job import boot
 from exporters.job import nodes as placing
 from exporters.job.attempt import Attempt, Start, begin
-from exporters.job.control import Client, Issued, Poller, Request, Situation, refusal, same_attempt
+from exporters.job.control import Client, Issued, Poller, Request, refusal, same_attempt
 from exporters.job.door import wait_at_the_door
 from exporters.job.facts import Facts
 from exporters.job.journal import Journal
@@ -23,8 +22,7 @@ from exporters.job.loop import Loop
 from exporters.job.meeting import Meeting
 from exporters.job.outcome import End, Next
 from exporters.job.policy import Failure, decide
-from exporters.job.procfs import Stat
-from exporters.job.stop import stop
+from exporters.job.standing import Standing
 from exporters.job.strays import end_strays
 from exporters.job.surroundings import Search, environment, prepare_rings, tell_losses, token
 from exporters.job.tee import Printed, Shipper
@@ -62,13 +60,12 @@ class Launcher:
     _failures: list[Failure] = field(default_factory=list)
     _restarts: list[float] = field(default_factory=list)
     _hinted: bool = False
-    _situation: Situation = field(default_factory=lambda: Situation("", 0, "", ""))
     _issued: Issued = field(default_factory=lambda: Issued("", 0))
     _tree: Tree = field(init=False)
     _journal: Journal = field(init=False)
     _poller: Poller = field(init=False)
     _meeting: Meeting = field(init=False)
-    _address: str = ""
+    _standing: Standing = field(init=False)
     _shipper: Shipper = field(init=False)
     _facts: Facts = field(init=False)
 
@@ -79,38 +76,34 @@ class Launcher:
         become_subreaper()
         self._tree = Tree()
         endpoint, secret, node = self.settings.ingest.endpoint, token(self.settings), self.settings.node
+        client = Client(endpoint, secret, self.run, node)
         sender = Sender(endpoint, secret, node=node, service="surefoot.run", leftovers=folder_of(self.settings.ring_dir))
         self._journal = Journal(sender, self.run, node, self.command, str(self.checkpoints or ""))
         self._shipper = Shipper(self._ship, self.loop.inbox.put)
         self._facts = Facts(self._tree, self._journal.ran_with)
-        self._address = placing.address_towards(endpoint, node) if self.nodes.several else ""
-        self._say(STARTING, "", self.launch)
-        client = Client(endpoint, secret, self.run, node)
-        job = self.settings.job
-        self._poller = Poller(client, lambda: self._situation, self.loop.inbox.put, job.control_timeout)
+        self._standing = Standing(str(self.nodes), placing.address_towards(endpoint, node) if self.nodes.several else "")
+        self._standing.say(STARTING, "", self.launch)
+        self._poller = Poller(client, lambda: self._standing.situation, self.loop.inbox.put, self.settings.job.control_timeout)
         self._meeting = Meeting(
             node,
             self.nodes,
             self.loop,
             self._poller,
             self._journal,
-            self._say,
+            self._standing.say,
             self._turn,
             self._why_not,
-            gather=job.gather_timeout,
-            patience=job.verdict_timeout,
-            blind=job.control_timeout,
+            self.settings.job,
         )
         try:
             with self.loop.signals():
                 end = self._run()
         finally:
-            self._leave_nothing()
+            if self.loop.attempt:
+                self.loop.attempt.leave_nothing(_KILL_LIMIT)
             self._facts.close()
-            self._poller.close()
-            if self.nodes.several and self._poller.heard:
-                self._say(GONE, self._situation.attempt, self.launch)
-                self._poller.ask_now()
+            self._standing.say(GONE, self._standing.situation.attempt, self.launch)
+            self._poller.close(goodbye=self.nodes.several)
             sender.close(_FLUSH if sender.stats().reachable else _FLUSH_BLIND)
             tell_losses(sender.stats(), self._shipper.dropped)
         return end.code if end.code >= 0 else 128 - end.code
@@ -386,13 +379,7 @@ class Launcher:
         """What the next call to the control plane says."""
         self.state = state
         if attempt := attempt or self.loop.attempt:
-            self._say(state, attempt.start.attempt, attempt.start.launch, ranks=attempt.summary)
-
-    def _say(self, state: str, attempt: str, launch: int, resume: str = "", *, ranks: str = "") -> None:
-        waits_since = None if attempt else monotonic()
-        if not attempt and not self._situation.attempt and self._situation.state == state:
-            waits_since = self._situation.waits_since
-        self._situation = Situation(attempt, launch, state, ranks, str(self.nodes), self._address, resume, waits_since)
+            self._standing.say(state, attempt.start.attempt, attempt.start.launch, ranks=attempt.summary)
 
     def _refusal(self, attempt: Attempt, request: Request) -> str:
         if not same_attempt(request.attempt, attempt.start.attempt, attempt.name):
@@ -411,14 +398,3 @@ class Launcher:
     def _ship(self, printed: list[Printed]) -> None:
         if attempt := self.loop.attempt:
             self._journal.printed(attempt.name, printed, attempt.offset)
-
-    def _leave_nothing(self) -> None:
-        """Whatever went wrong here, in watching too: no process of the command outlives the launcher."""
-        if attempt := self.loop.attempt:
-            stop(partial(_left, attempt, self._tree), (), grace=0.0, limit=_KILL_LIMIT, turn=time.sleep)
-
-
-def _left(attempt: Attempt, tree: Tree) -> list[Stat]:
-    """The processes of the attempt that are left, its command waited for where it ended."""
-    _ = attempt.code
-    return tree.processes(attempt.process.pid)

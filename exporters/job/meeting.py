@@ -19,6 +19,7 @@ from exporters.job.surroundings import Search
 from pipeline.catalog.actions import CAPTURE, END_RUN, RESTART_RUN, STOP_RUN
 from pipeline.catalog.runs import DONE, FINISHING, READY, STARTING, Nodes
 from pipeline.clock import monotonic
+from pipeline.settings import JobSettings
 
 _LOOK: Final = 0.05  # seconds between two looks at what came
 _FAILED: Final = 1  # the exit code where no command ran here at all
@@ -30,7 +31,7 @@ Say = Callable[[str, str, int, str], None]
 
 @dataclass(slots=True)
 class Meeting:
-    """Waits of one launcher. `refusal` tells why a request must not be carried out; `gather` and `patience` are seconds."""
+    """Waits of one launcher. `refusal` tells why a request must not be carried out."""
 
     node: str
     nodes: Nodes
@@ -40,9 +41,7 @@ class Meeting:
     say: Say
     turn: Callable[[float], None]
     refusal: Callable[[Request], str]
-    gather: float
-    patience: float  # of a wait for the next attempt
-    blind: float  # seconds without an answer after which nobody will bring us together
+    patience: JobSettings
 
     def first(self, launch: int, search: Search) -> Next | End | None:
         """The first attempt; None where the control plane does not answer."""
@@ -59,7 +58,7 @@ class Meeting:
         return self._come(launch) or End(_FAILED, "the control plane does not answer")
 
     def _come(self, launch: int) -> Next | End | None:
-        without, deadline = "", monotonic() + self.gather
+        without, deadline = "", monotonic() + self.patience.gather_timeout
         while monotonic() < deadline:
             self.turn(_LOOK)
             wait_at_the_door(self.poller, self.loop, self.turn)
@@ -67,24 +66,29 @@ class Meeting:
                 return end
             if issued := self._mine(launch):
                 return Next(issued)
-            if not self.poller.heard and self.poller.silent_for() > self.blind:  # one that was heard comes back: the others wait, too
+            if (
+                not self.poller.heard and self.poller.silent_for() > self.patience.control_timeout
+            ):  # one that was heard comes back: the others wait, too
                 return None
             if self.poller.last.without:  # for as long as it takes: the run is under way
-                deadline = monotonic() + self.gather
+                deadline = monotonic() + self.patience.gather_timeout
             if self.poller.last.without not in ("", without):
                 without = self.poller.last.without
                 _log.info("this node waits as a spare", goes_on=without)
             while self.loop.requests:
                 request = self.loop.requests.popleft()
-                if request.kind in (STOP_RUN.name, END_RUN.name) and request.attempt in ("", without) and not self.refusal(request):
-                    return End(0, request.reason or "the run ends", asked=request.kind == STOP_RUN.name)
-        return End(_FAILED, f"no attempt was issued within {self.gather:g} s: the run takes {self.nodes} nodes, and fewer came")
+                ours = ("", without) if request.kind in (STOP_RUN.name, END_RUN.name) else ("",)
+                if request.attempt in ours and (end := self._ends(request, request.attempt, 0)):
+                    return end
+        return End(
+            _FAILED, f"no attempt was issued within {self.patience.gather_timeout:g} s: the run takes {self.nodes} nodes, and fewer came"
+        )
 
     def next(self, request: Request, attempt: str, search: Search, code: int) -> Next | End:
         """The attempt after `attempt`, which `request` stopped here and, at its own pace, on every other node."""
         self.poller.open = True
         self._await(search)
-        deadline = monotonic() + self.patience
+        deadline = monotonic() + self.patience.verdict_timeout
         while monotonic() < deadline:
             self.say(READY, "", request.launch, search.told)
             self.turn(_LOOK)
@@ -99,7 +103,7 @@ class Meeting:
                 if end := self._ends(asked, attempt, code):
                     return end
                 request = self._again(request, asked, attempt)
-        self._tell(attempt, request, "failed", why := f"no attempt was issued within {self.patience:g} s")
+        self._tell(attempt, request, "failed", why := f"no attempt was issued within {self.patience.verdict_timeout:g} s")
         return End(code, why)
 
     def end(self, attempt: str, launch: int, others: int | None) -> Next | End | Request:
@@ -109,7 +113,7 @@ class Meeting:
         """
         self.poller.open = True
         self.say(DONE if others is None else FINISHING, attempt, launch, "")
-        deadline = monotonic() + self.patience
+        deadline = monotonic() + self.patience.verdict_timeout
         while others is not None or monotonic() < deadline:
             self.turn(_LOOK)
             if end := self._asked_to_end("after the command ended well here") or self._over():
@@ -125,11 +129,11 @@ class Meeting:
                 if asked.kind == RESTART_RUN.name and not self._refused(asked, attempt):
                     self._tell(attempt, asked, "accepted", asked.reason)
                     return asked
-        return End(0, f"the command ended well here, and nobody told the run's end within {self.patience:g} s")
+        return End(0, f"the command ended well here, and nobody told the run's end within {self.patience.verdict_timeout:g} s")
 
     def _all_ended(self, others: int) -> End | None:
         """The end of the run for one who speaks for it: no other node's command runs on, as far as anybody knows."""
-        if self.poller.silent_for() > self.blind:
+        if self.poller.silent_for() > self.patience.control_timeout:
             return End(0, "the command ended well here; without the control plane nobody knows of the other nodes")
         if (known := self.poller.last.others) is None or known.unfinished:
             return None

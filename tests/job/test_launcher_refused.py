@@ -10,12 +10,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from exporters.job.control import Request, error_of
+from exporters.job.control import Answer, Request, error_of
 from exporters.job.loop import Loop
 from exporters.job.meeting import Meeting
 from exporters.job.surroundings import Search
 from pipeline.catalog.runs import Nodes
 from pipeline.errors import ControlRefused, ControlUnavailable
+from pipeline.settings import JobSettings
 
 WHY = "another launcher of run r is heard under the node name node-a: give each node a name of its own (SUREFOOT_NODE)"
 TAKEN = (409, json.dumps({"code": 6, "message": WHY}))
@@ -166,12 +167,12 @@ def test_so_does_one_whose_attempt_was_stopped_or_has_ended_well(waits):
     told: list[tuple[str, str, str, str]] = []
     journal = SimpleNamespace(progress=lambda attempt, request, code, message: told.append((attempt, request.id, code, message)))
     loop = Loop()
-    poller = SimpleNamespace(end="", heard=True)
-    nodes, times = Nodes(2, 2), {"gather": 0.2, "patience": 0.2, "blind": 0.2}
-    meeting = Meeting("a", nodes, loop, poller, journal, lambda *_: None, loop.turn, lambda _: "", **times)
+    poller = SimpleNamespace(over="", last=Answer(7), heard=True, open=False)
+    nodes, times = Nodes(2, 2), JobSettings(verdict_timeout=0.2)
+    meeting = Meeting("a", nodes, loop, poller, journal, lambda *_: None, loop.turn, lambda _: "", times)
     loop.requests.append(Request("evidence", "capture", "r-1", 7))
     if waits == "for the next attempt":
         meeting.next(Request("again", "restart_run", "r-1", 7), "r-1", Search(None), 0)
     else:
-        meeting.end("r-1", 1)
+        meeting.end("r-1", 1, None)
     assert told[0] == ("r-1", "evidence", "refused", "no attempt runs here")
