@@ -12,6 +12,7 @@ from alerts.book import Book, read_book
 from alerts.fold import attempts_of
 from alerts.holds import Holds
 from alerts.incidents.findings import Findings
+from alerts.incidents.last_words import LastWords
 from alerts.incidents.progress import Progress
 from alerts.outbox import Outbox
 from alerts.paging import Paging
@@ -63,8 +64,9 @@ class Tick:
     def _begin(self, now: datetime) -> None:
         book = self._book = read_book(self._store, now)
         self._reader = Reader(self._store, self._settings)
-        self._findings = Findings(book, self._topology)
-        self._progress = Progress(book, self._settings.detect.settle)
+        words = LastWords(self._store)
+        self._findings = Findings(book, words, self._topology)
+        self._progress = Progress(book, words, self._settings.detect.settle)
         self._recovery = Recovery(book, self._settings, self._term)
         self._requests = Requests(book, self._recovery, self._settings)
         self._findings.mend(now)

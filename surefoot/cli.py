@@ -257,7 +257,9 @@ def run(settings: Settings, run_id: str | None, nodes: str | None, checkpoints: 
     help="Give up, and stop the training, where the fault is not mended in this many seconds.",
 )
 @click.option(
-    "--compare", type=click.Choice(["torchrun"]), help="kill, hang: then do the same under bare torchrun, and print what each lost."
+    "--compare",
+    type=click.Choice(["torchrun"]),
+    help="kill, hang: then do the same under bare torchrun (and NVRx's ft_launcher, where installed), and print what each lost.",
 )
 @click.option(
     "--into", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="With --compare: write the table into this file."

@@ -32,6 +32,7 @@ TOLD: Final[Mapping[str, tuple[str, ...]]] = {  # how an error tells of a fault,
 }
 CAUSES: Final = frozenset({HOST_OOM_KILL.name, *TOLD})
 FAILED: Final = frozenset({RANK_CRASH.name, STARTUP_FAILURE.name})
+OF_ITSELF: Final = frozenset({"-6", "-7"})  # signals by which a program ends for an error of its own: SIGABRT, SIGBUS
 ENDING: Final = timedelta(seconds=5)  # a rank that the kernel killed may take so long to end: until then its kill wakes nobody
 PASSES, MARGIN = 2, 5.0  # an agent's passes after which it has told of what it sees, and seconds for its way
 
@@ -45,15 +46,17 @@ class Death:
     errors: str
 
 
-def deaths(findings: Iterable[FindingTransition]) -> list[Death]:
-    """What the findings of an incident say about how its ranks ended."""
-    return [_death(json.loads(f.evidence or "{}")) for f in findings if f.detector == rank_exit.NAME]
+def deaths(findings: Iterable[FindingTransition], printed: str = "") -> list[Death]:
+    """What the findings of an incident say about how its ranks ended, with what they printed where they may have ended by that."""
+    return [_death(json.loads(f.evidence or "{}"), printed) for f in findings if f.detector == rank_exit.NAME]
 
 
-def _death(evidence: Mapping[str, Any]) -> Death:
+def _death(evidence: Mapping[str, Any], printed: str) -> Death:
     origin = evidence.get("origin") or {}
+    code = origin.get("code", "")
     errors = " ".join(e.get("error", "") for e in evidence.get("exits", ()))
-    return Death(origin.get("code", ""), origin.get("phase", ""), errors)
+    own = not code.startswith("-") or code in OF_ITSELF
+    return Death(code, origin.get("phase", ""), f"{errors} {printed if own else ''}".strip())
 
 
 def explains(cause: Verdict, incident: IncidentTransition, died: Sequence[Death]) -> bool:

@@ -12,9 +12,10 @@ from alerts.detectors import fault_rule
 from alerts.detectors.registry import BY_NAME, DETECTORS
 from alerts.detectors.verdict import Verdict
 from alerts.ids import mint
-from alerts.incidents.causes import CAUSES, Death, because, deaths, explains, part_of
+from alerts.incidents.causes import CAUSES, TOLD, Death, because, deaths, explains, part_of
 from alerts.incidents.correlate import first_finding, first_transition, home, refinement, title
 from alerts.incidents.flapping import counted
+from alerts.incidents.last_words import LastWords
 from alerts.incidents.lifecycle import State, move
 from alerts.incidents.siblings import Kin, Member, about, eldest, kin, member, where, why
 from alerts.snapshot import Snapshot
@@ -33,6 +34,7 @@ class Findings:
     """
 
     book: Book
+    words: LastWords
     topology: Topology = field(default_factory=Topology)
     _gathered: frozenset[str] = frozenset()  # the findings that were looked at for common causes
 
@@ -80,7 +82,7 @@ class Findings:
         homes: dict[str, str] = {}
         before = {f.key: f for f in self.book.past.values()}
         for verdict, finding in due:
-            joined = self._back(verdict, before) or self._came_of(verdict)
+            joined = self._back(verdict, before) or self._came_of(verdict, now)
             joined = joined or home(verdict, chain(self.book.incidents.values(), drafts.values()))
             if joined is None:
                 joined = first_transition(verdict, mint("incident", finding), now)
@@ -108,9 +110,10 @@ class Findings:
         """Make each failure that an explicit fault explains an incident of that fault, with its finding."""
         there = {finding.key: finding for finding in self.book.findings.values()}
         causes = [v for v in verdicts if v.fault.name in CAUSES and v.key in there]
+        self.words.forget({i.incident for i in self.book.unresolved()})
         for cause in sorted(causes, key=lambda v: not v.under):  # of two full file systems rather that of the checkpoints
             for incident in self._failures():
-                if explains(cause, incident, self._deaths(incident)):
+                if explains(cause, incident, self._deaths(incident, cause, now)):
                     self._take(there[cause.key], incident, now)
                     if changes := because(incident, cause, now):
                         self.book.write(move(incident, State(incident.new_state), cause.reason, now, **changes))
@@ -126,17 +129,18 @@ class Findings:
         elif other.recovered_at and other.run == incident.run:
             self.book.write(follow(self.book.findings[finding.finding], "open", finding.reason, now, incident=incident.incident))
 
-    def _came_of(self, cause: Verdict) -> IncidentTransition | None:
+    def _came_of(self, cause: Verdict, now: datetime) -> IncidentTransition | None:
         """The open incident of a failure that `cause` explains, also where the run has recovered meanwhile."""
         if cause.fault.name not in CAUSES:
             return None
-        return next((i for i in self._failures() if explains(cause, i, self._deaths(i))), None)
+        return next((i for i in self._failures() if explains(cause, i, self._deaths(i, cause, now))), None)
 
     def _failures(self) -> list[IncidentTransition]:
         return [i for i in self.book.unresolved() if i.attempt]
 
-    def _deaths(self, incident: IncidentTransition) -> list[Death]:
-        return deaths((*self.book.findings_of(incident.incident), *self.book.past_of(incident.incident)))
+    def _deaths(self, incident: IncidentTransition, cause: Verdict, now: datetime) -> list[Death]:
+        printed = self.words.of(incident, now) if cause.fault.name in TOLD and cause.node == incident.node else ""
+        return deaths((*self.book.findings_of(incident.incident), *self.book.past_of(incident.incident)), printed)
 
     def _merge(self, other: IncidentTransition, root: IncidentTransition, reason: str, now: datetime) -> None:
         self.book.write(move(other, State.RESOLVED, reason, now, resolved_at=max(now, other.at), merged_into=root.incident))

@@ -7,6 +7,7 @@ from alerts.book import Book
 from alerts.incidents.advance import Facts, advance
 from alerts.incidents.causes import awaited, deaths
 from alerts.incidents.flapping import settled_at, settles
+from alerts.incidents.last_words import LastWords
 from alerts.incidents.lifecycle import State
 from alerts.snapshot import RunLook, Snapshot
 from pipeline.queries.last_step import last_step
@@ -23,6 +24,7 @@ class Progress:
     """Moves incidents along their lifecycle. Raises StoreError."""
 
     book: Book
+    words: LastWords
     settle: float = 0.0  # seconds for which an incident stays open after its last finding went
     _lost_at: dict[str, int | None] = field(default_factory=dict)
     _due: dict[str, float] = field(default_factory=dict)
@@ -54,12 +56,18 @@ class Progress:
             findings=self.book.findings_of(incident.incident),
             cleared=self.book.cleared.get(incident.incident, ""),
             settled=settled_at(self.book.past_of(incident.incident), self.settle) if settles(incident) else None,
-            awaited=awaited(incident, deaths(self.book.past_of(incident.incident)), snapshot.agent_interval) if recovered_at else None,
+            awaited=self._awaited(incident, snapshot) if recovered_at else None,
             run=run,
             action=max(actions, key=lambda a: a.at, default=None),
             recovered_at=recovered_at,
             caught_up_at=incident.caught_up_at or (self._caught_up(incident, run) if recovered_at and run else None),
         )
+
+    def _awaited(self, incident: IncidentTransition, snapshot: Snapshot) -> datetime | None:
+        if incident.new_state != State.RECOVERING or self.book.findings_of(incident.incident):
+            return None
+        told = deaths(self.book.past_of(incident.incident), self.words.of(incident, snapshot.now))
+        return awaited(incident, told, snapshot.agent_interval)
 
     def _recovered(self, incident: IncidentTransition) -> datetime | None:
         if incident.new_state != State.RECOVERING or not incident.next_attempt:

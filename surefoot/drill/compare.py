@@ -1,9 +1,15 @@
-"""A drill and then the same training with the same fault under bare torchrun, one after the other on the same machine."""
+"""A drill, and then the same training with the same fault under bare torchrun, one after the other on the same machine.
 
+Where NVRx is installed its ft_launcher comes third.
+"""
+
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pipeline.errors import InputError
+from surefoot.drill import heartbeats
 from surefoot.drill import inject as subjects
 from surefoot.drill import stack as stacks
 from surefoot.drill.cost import GROUP_TIMEOUT, Cost, cost, read_lines, with_default_timeout
@@ -14,6 +20,8 @@ from surefoot.drill.run import hurt, settings_for
 from surefoot.drill.stage import stage
 
 PEER = f"torchrun --max-restarts {subjects.BARE_RESTARTS}"
+NVRX = f"NVRx ft_launcher --max-restarts {subjects.BARE_RESTARTS}"
+Start = Callable[[Plan, stacks.Stack, str], subjects.Subject]
 
 
 def compare(plan: Plan, say: Say, pause: Pause) -> tuple[Result, list[Cost]]:
@@ -24,20 +32,30 @@ def compare(plan: Plan, say: Say, pause: Pause) -> tuple[Result, list[Cost]]:
         with stacks.running(folder, settings_for(plan, pager), pause) as stack:
             result = hurt(plan, stack, pager, say, pause)
         ours = cost("Surefoot", read_lines(folder / result.run / subjects.LOSSES), result.truth.injected_at, plan.ranks)
-        say(f"\nthe same under {PEER}, where nobody watches")
-        costs = [ours, _bare(plan, stack, say, pause)]
-    if plan.kind == "hang":
-        costs.append(with_default_timeout(costs[-1], plan.ranks))
+        bare = _bare(plan, stack, say, pause)
+        costs = [ours, bare, *([with_default_timeout(bare, plan.ranks)] if plan.kind == "hang" else []), _nvrx(plan, stack, say, pause)]
     return result, costs
 
 
 def _bare(plan: Plan, stack: stacks.Stack, say: Say, pause: Pause) -> Cost:
-    with subjects.running(subjects.start_bare(plan, stack, f"bare-{plan.kind}")) as subject:
+    return _under(PEER, subjects.start_bare, plan, stack, say, pause)
+
+
+def _nvrx(plan: Plan, stack: stacks.Stack, say: Say, pause: Pause) -> Cost:
+    if not heartbeats.installed():
+        return Cost(NVRX, None, None, None, why="not installed")
+    start = partial(subjects.start_bare, module=heartbeats.MODULE, further=("--ignore-missing-fault-tol-cfg",))
+    return _under(NVRX, start, plan, stack, say, pause)
+
+
+def _under(name: str, start: Start, plan: Plan, stack: stacks.Stack, say: Say, pause: Pause) -> Cost:
+    say(f"\nthe same under {name}, where nobody watches")
+    with subjects.running(start(plan, stack, f"bare{'' if name == PEER else '-nvrx'}-{plan.kind}")) as subject:
         truth = BY_NAME[plan.kind].inject(Scene(plan, stack, subject, Ground(subject.out), pause))
         say("  +  0.00 s  injected")
         finished = subject.finished(plan, pause)
         say("the training finished" if finished else "the training did not finish in good order")
-        return cost(PEER, read_lines(subject.losses), truth.injected_at, plan.ranks)
+        return cost(name, read_lines(subject.losses), truth.injected_at, plan.ranks)
 
 
 def write_into(path: Path, kind: str, table: str) -> None:

@@ -34,6 +34,7 @@ class Cost:
     caught_up: float | None
     lost: float | None
     computed: bool = False  # not run: by arithmetic
+    why: str = ""  # why there is nothing to tell, where it was not run
 
 
 def read_lines(path: Path) -> list[Line]:
@@ -90,13 +91,19 @@ def table(costs: Sequence[Cost], fault: str) -> str:
     rows = [
         f"| {fault}, under | first step again | made up for | GPU-seconds lost |",
         "|---|---:|---:|---:|",
-        *(f"| {_name(c)} | {_cell(c.restarted, c, ' s')} | {_cell(c.caught_up, c, ' s')} | {_cell(c.lost, c)} |" for c in costs),
+        *(f"| {_name(c)} | {' | '.join(_cells(c))} |" for c in costs),
     ]
     return "\n".join(rows)
 
 
 def _name(of: Cost) -> str:
     return f"{of.system} (by arithmetic)" if of.computed else of.system
+
+
+def _cells(of: Cost) -> list[str]:
+    if of.why:
+        return [of.why, "", ""]
+    return [_cell(of.restarted, of, " s"), _cell(of.caught_up, of, " s"), _cell(of.lost, of)]
 
 
 def _cell(value: float | None, of: Cost, unit: str = "") -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from exporters.job.tree import send
 from exporters.sources.ring import parse_header
@@ -24,6 +25,7 @@ LOOK_SECONDS = 0.002
 STARTING_LOOK_SECONDS = 0.05
 STOP_SECONDS = 15.0
 REACH_SECONDS = 120.0  # in which the training must come to the fault, where the drill's own timeout is not longer
+TORCHRUN: Final = "torch.distributed.run"
 BARE_RESTARTS = 3
 NAMES = ("node-a", "node-b", "node-c")  # of the nodes of a training over several
 LOSSES = "losses.jsonl"
@@ -89,12 +91,20 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def command(
-    plan: Plan, out: Path, extra: Sequence[str] = (), torchrun: Sequence[str] = (), launch: Sequence[str] = ("--standalone",)
+    plan: Plan,
+    out: Path,
+    extra: Sequence[str] = (),
+    torchrun: Sequence[str] = (),
+    launch: Sequence[str] = ("--standalone",),
+    module: str = TORCHRUN,
 ) -> list[str]:
-    """The training command, what a user would type after `surefoot run --`; further options of the trainer, and of torchrun."""
+    """The training command, what a user would type after `surefoot run --`; further options of the trainer, and of torchrun.
+
+    `module` is torchrun, or one that takes its options.
+    """
     ranks = str(plan.ranks // plan.nodes)
     return [
-        *(sys.executable, "-P", "-m", "torch.distributed.run", *launch, "--nproc-per-node", ranks, *torchrun),
+        *(sys.executable, "-P", "-m", module, *launch, "--nproc-per-node", ranks, *torchrun),
         *("-m", "surefoot.drill.trainer", "--steps", str(plan.steps), "--step-time", str(plan.step_time)),
         *("--checkpoint-every", str(plan.checkpoint_every), "--group-timeout", str(plan.group_timeout), "--out", str(out), *extra),
     ]
@@ -110,10 +120,13 @@ def start(plan: Plan, stack: Stack, run: str, extra: Sequence[str] = (), prefix:
     return Subject(spawn(words, out, "train", {}), run, out)
 
 
-def start_bare(plan: Plan, stack: Stack, run: str) -> Subject:
-    """Start the same training under torchrun's own restarts. Nobody watches: its rings are there only for `inject` to aim by."""
+def start_bare(plan: Plan, stack: Stack, run: str, module: str = TORCHRUN, further: Sequence[str] = ()) -> Subject:
+    """Start the same training under torchrun's own restarts, or those of a like `module`, with `further` options of it.
+
+    Nobody watches: its rings are there only for `inject` to aim by.
+    """
     out = stack.folder / run
-    words = command(plan, out, ["--resume-newest"], ["--max-restarts", str(BARE_RESTARTS)])
+    words = command(plan, out, ["--resume-newest"], ["--max-restarts", str(BARE_RESTARTS), *further], module=module)
     told = {ENV_RUN: run, ENV_ATTEMPT: f"{run}-1", ENV_RING_DIR: str(stack.settings.ring_dir), ENV_NODE: stack.settings.node}
     return Subject(spawn(words, out, "train", told), run, out)
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from surefoot import StepMonitor
-from surefoot.drill import orders, saving
+from surefoot.drill import heartbeats, orders, saving
 from surefoot.drill.recipe import Recipe
 from surefoot.hook import environment
 
@@ -68,6 +68,7 @@ def train(job: Job) -> None:
     if job.recipe.compile_seconds:
         with job.monitor.phase("compile"):
             _work(job, job.recipe.compile_seconds)
+    beat = heartbeats.start()
     job.recipe.out.mkdir(parents=True, exist_ok=True)
     with (job.recipe.out / "losses.jsonl").open("a", buffering=1, encoding="utf-8") as losses:
         for number in range(job.next_step, job.recipe.steps):
@@ -75,6 +76,7 @@ def train(job: Job) -> None:
             if job.rank == 0:
                 _note(losses, number, loss)
             _between(job, number)
+            beat()
     dist.destroy_process_group()
 
 

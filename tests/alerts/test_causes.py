@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -63,6 +64,14 @@ class Training:
         what = {"kind": "oom_kill", "layer": "kernel", "severity": "critical", "node": node, "code": "cgroup"}
         self.world.put(Event(id=f"oom:{self.number}", at=self.world.now, **what))
         self.world.tick()
+
+    def prints(self, text: str, node: str = "node-a", attempt: str | None = None) -> None:
+        """A line that the launcher has sent on."""
+        self.number += 1
+        attributes = {"run": "r", "attempt": attempt or f"r-{self.launch}", "stream": "stderr"}
+        row = {"Timestamp": self.world.now, "ServiceName": "surefoot.run", "Body": text}
+        row |= {"ResourceAttributes": {"host.name": node}, "LogAttributes": attributes}
+        self.world.store.insert_rows("logs", [row], token=f"logs:{self.number}")
 
     def ticks(self, times: int, seconds: float = 0.5) -> None:
         for _ in range(times):
@@ -179,6 +188,47 @@ def test_a_rank_that_dies_while_it_saves_on_a_full_disk_needs_no_words(training:
     training.dies("-6")
     training.passes(2)
     assert_one_of_the_disk(training)
+
+
+def test_what_a_training_prints_before_it_ends_is_its_error_too(world: Any) -> None:
+    """Few tell torchrun; the exception itself has ended the phase in which it came."""
+    training = Training(world, phase="forward")
+    training.free["node-a", "/data"] = 0
+    training.passes(3)
+    training.prints(f"[rank1]: {ENOSPC}")
+    world.wait(1)
+    training.dies("1")
+    assert_one_of_the_disk(training)
+
+
+def test_a_line_that_comes_after_the_crash_and_a_disk_that_is_found_after_the_restart_make_one(world: Any) -> None:
+    training = Training(world, phase="forward")
+    training.free["node-a", "/data"] = 0
+    training.dies("1")
+    training.prints(ENOSPC)
+    training.recovers()
+    training.passes(2)
+    assert_one_of_the_disk(training)
+
+
+@pytest.mark.parametrize(
+    ("before", "code", "node", "attempt"),
+    [
+        pytest.param(11.0, "1", "node-a", "r-1", id="too long before"),
+        pytest.param(1.0, "-9", "node-a", "r-1", id="killed by somebody"),
+        pytest.param(1.0, "1", "node-b", "r-1", id="on another node"),
+        pytest.param(1.0, "1", "node-a", "r-0", id="of another attempt"),
+    ],
+)
+def test_a_line_that_did_not_end_it_explains_nothing(world: Any, before: float, code: str, node: str, attempt: str) -> None:
+    training = Training(world, phase="forward")
+    training.free["node-a", "/data"] = 0
+    training.passes(3)
+    training.prints(ENOSPC, node, attempt)
+    world.wait(before)
+    training.dies(code)
+    training.ticks(3)
+    assert sorted((i.fault, i.run) for i in training.incidents) == [("filesystem_full", ""), ("rank_crash", "r")]
 
 
 def test_of_two_full_file_systems_the_one_with_the_checkpoints_is_the_cause_and_the_other_its_own_incident(training: Training) -> None:
@@ -349,7 +399,10 @@ def test_what_ended_the_ranks_is_read_from_the_failures_own_evidence() -> None:
     told = {"origin": {"code": "1", "phase": "checkpoint"}, "exits": [{"error": "one"}, {"error": "two"}, {}]}
     mine = FindingTransition(**usual, severity="s", finding="f", key="k", detector="rank_exit", evidence=json.dumps(told))
     other = FindingTransition(**usual, severity="s", finding="g", key="l", detector="fault_rule", evidence=json.dumps(told))
-    assert deaths([mine, other]) == [Death("1", "checkpoint", "one two ")]
+    assert deaths([mine, other]) == [Death("1", "checkpoint", "one two")]
+    assert deaths([mine], "three") == [Death("1", "checkpoint", "one two  three")]
+    killed = replace(mine, evidence=json.dumps({"origin": {"code": "-9", "phase": ""}, "exits": []}))
+    assert deaths([killed], "three") == [Death("-9", "", "")], "it did not end by what it printed"
 
 
 def test_a_disk_of_many_nodes_or_of_another_runs_is_not_taken_into_a_runs_incident() -> None:

@@ -51,6 +51,11 @@ def test_the_default_time_out_adds_its_difference_on_every_rank_and_says_that_it
     assert table([found], "hang").splitlines()[-1] == "| torchrun, default time-out (by arithmetic) | 1,805 s | 1,810 s | 3,620 |"
 
 
+def test_a_peer_that_is_not_there_is_in_the_table_and_says_so() -> None:
+    told = table([Cost("torchrun", None, None, None), Cost("NVRx", None, None, None, why="not installed")], "kill").splitlines()
+    assert told[2:] == ["| torchrun | never | never | never |", "| NVRx | not installed |  |  |"]
+
+
 def test_lines_are_read_in_order_of_time_and_one_that_was_cut_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "losses.jsonl"
     texts = [json.dumps({"step": n, "loss": 1.0, "at": at(t).isoformat()}) for n, t in ((1, 2.0), (0, 1.0))]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.records import FindingTransition
+from pipeline.records import FindingTransition, IncidentTransition
 from pipeline.secrets import ingest_token
 from pipeline.store import Store
 from surefoot.drill import stack as stacks
@@ -121,3 +121,65 @@ def test_a_real_file_system_that_fills_and_one_that_turns_read_only_are_found_pa
     texts = [one.body["payload"]["summary"] for one in pager.received if one.action == "trigger"]
     assert all(f"{node.data} on node-b" in text for text in texts), texts
     store.close()
+
+
+TRAIN = """
+import os, sys, time
+from surefoot import StepMonitor
+from surefoot.hook.layout import ENV_ATTEMPT
+monitor, first = StepMonitor(), os.environ[ENV_ATTEMPT].endswith("-1")
+for n in range(160 if first else 300):
+    with monitor.step(n):
+        time.sleep(0.05)
+    if first and n % 20 == 19:
+        with monitor.phase("checkpoint"), open(sys.argv[1], "ab", buffering=0) as checkpoint:
+            while checkpoint.write(bytes(1 << 20)):
+                pass
+"""
+
+
+def last_incidents(store: Store) -> list[IncidentTransition]:
+    """The last word on each incident that is no part of another."""
+    rows = store.read(IncidentTransition, "SELECT * FROM incidents ORDER BY at")
+    return [i for i in {i.incident: i for i in rows}.values() if not i.merged_into]
+
+
+def test_a_real_training_that_crashes_on_the_disk_that_it_fills_is_one_incident_with_the_disk_as_its_cause(
+    stack: Stack, node: Node, tmp_path: Path
+) -> None:
+    store = Store.connect(stack.settings)
+    (tmp_path / "train.py").write_text(TRAIN)
+    ours = {"SUREFOOT_NODE": "node-b", "SUREFOOT_RING_DIR": str(tmp_path / "rings"), "SUREFOOT_STATE_DIR": str(tmp_path / "agent")}
+    surefoot = [
+        sys.executable,
+        "-P",
+        "-m",
+        "surefoot",
+        "--config",
+        str(stack.config),
+        "run",
+        "--run-id",
+        "r",
+        "--checkpoints",
+        str(node.data),
+    ]
+    words = ["nsenter", "-m", "-t", str(node.agent.pid), *surefoot, "--", sys.executable, str(tmp_path / "train.py"), f"{node.data}/ckpt"]
+    with (tmp_path / "train.log").open("wb") as out:
+        env = os.environ | ours | {"SUREFOOT_INGEST__TOKEN": ingest_token(stack.settings)}
+        launcher = subprocess.Popen(words, env=env, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline and not any(i.recovered_at and i.fault == "filesystem_full" for i in last_incidents(store)):
+            time.sleep(0.2)
+        (one,) = last_incidents(store)
+        assert "No space left on device" in (tmp_path / "train.log").read_text()
+        assert (one.fault, one.run, one.attempt, one.device) == ("filesystem_full", "r", "r-1", str(node.data))
+        node.there("rm", f"{node.data}/ckpt")
+        while time.monotonic() < deadline and last_incidents(store)[0].new_state != "resolved":
+            time.sleep(0.2)
+        (one,) = last_incidents(store)
+        assert (one.new_state, one.recovered_at is not None) == ("resolved", True)
+    finally:
+        launcher.terminate()
+        launcher.wait(30)
+        store.close()
