@@ -237,7 +237,7 @@ class Poller:
         self, client: Client, situation: Callable[[], Situation], deliver: Callable[[Request | Issued], None], patience: float
     ) -> None:
         self.term = 0  # the highest one seen
-        self.answered_at = monotonic()  # of the last answer; the start counts as one
+        self._failing_since: float | None = None  # when the first call was begun of those that failed since the last answer
         self.last = Answer(0)
         self.heard = False  # whether there was an answer at all
         self.open = False  # the run was heard to go on: its end, when it comes, is this run's and not an earlier one's
@@ -254,12 +254,12 @@ class Poller:
 
     def start(self) -> None:
         """Begins to poll."""
-        self.answered_at = monotonic()
         self._thread.start()
 
     def silent_for(self) -> float:
-        """Seconds since the control plane last answered."""
-        return monotonic() - self.answered_at
+        """Seconds that the control plane has not answered. 0 while no call failed: where we did not run, it is not to blame."""
+        since = self._failing_since
+        return 0.0 if since is None else monotonic() - since
 
     def expect_again(self, request: Request) -> None:
         """`request` was refused for its old term: a leader may issue it again, with the same id and its own term."""
@@ -290,10 +290,11 @@ class Poller:
             try:
                 answer = self._client.poll(situation, self._seen[-_SEEN:], wait)
             except (ControlRefused, ControlUnavailable) as e:
+                self._failing_since = self._failing_since or began
                 self._not_answered(e, situation)
                 self._stop.wait(_PAUSE)
                 continue
-            self.answered_at, self.taken = monotonic(), ""
+            self._failing_since, self.taken = None, ""
             self._say(_ANSWERS, "")
             least = _LEAST if self._take(answer) else _PAUSE
             self._stop.wait(max(0.0, least - (monotonic() - began)))

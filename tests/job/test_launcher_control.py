@@ -370,3 +370,18 @@ def test_a_command_that_heeds_no_interrupt_is_killed_at_the_second_one(launch, p
     started.process.send_signal(signal.SIGINT)
     assert started.wait() == 137
     assert plane.states("runs")[-1] == ("r", "started", "stopped")
+
+
+def test_a_launcher_that_was_paused_for_longer_than_its_patience_takes_the_control_plane_for_as_alive_as_before(launch, plane):
+    """As on a machine that is suspended: the silence was its own."""
+    started = launch("sh", "-c", "exit 5", SUREFOOT_JOB__CONTROL_TIMEOUT="0.5")
+    plane.until(lambda p: [c for c in p.calls if c["state"] == "waiting"])
+    started.process.send_signal(signal.SIGSTOP)
+    time.sleep(1.5)
+    started.process.send_signal(signal.SIGCONT)
+    calls = len(plane.calls)
+    plane.until(lambda p: len(p.calls) > calls + 2)
+    action = plane.ask("end_run")
+    assert started.wait() == 5
+    assert plane.progress(action) == ["accepted", "done"]
+    assert [s[2] for s in plane.states()] == ["starting", "running", "ended"], "it started no other by itself"
