@@ -98,7 +98,9 @@ def test_an_attempt_is_lost_once_the_next_one_began_not_while_that_only_waits(
 def test_the_ranks_of_an_inner_restart_take_the_place_of_the_old_ones(console: Console, markup_of: Says, seed: Any) -> None:
     seed.run("r", nodes=("gpu-07",), ranks=1, seconds=60, step_seconds=1.0)
     seed.write(Live(run="r", attempt="r-1.1", node="gpu-07", rank=0, at=seed.back(0.1), pid=9, step=7000, process_state="S"))
-    assert cells(markup_of(console("run", run="r")), "0")[2:6] == ["7,000", "between phases", "no data", "sleeping"]
+    step, phase, lasted, process = cells(markup_of(console("run", run="r")), "0")[2:6]
+    assert (step, phase, process) == ("7,000", "between phases", "sleeping")
+    assert lasted in ("no data", "-"), "the second where drawing took so long that it is stale by now"
 
 
 def test_a_place_that_a_later_finding_names_is_shown_and_nothing_more_is_awaited(

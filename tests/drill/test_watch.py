@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
 
 from pipeline.records import IncidentTransition
-from surefoot.drill.stack import merged
+from surefoot.drill.stack import free_ports, merged
 from surefoot.drill.watch import milestones
 
 T0 = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -75,3 +78,12 @@ def test_a_drills_settings_leave_what_they_do_not_speak_of() -> None:
         "cluster": "drill",
         "receivers": [],
     }
+
+
+def test_a_drills_ports_are_not_given_to_a_connection_before_it_listens_on_them() -> None:
+    first, last = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    if first <= 10_000:
+        pytest.skip("here connections get any port")
+    ports = free_ports(50)
+    assert len(set(ports)) == 50
+    assert not [port for port in ports if first <= port <= last or port < 1024]
