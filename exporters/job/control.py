@@ -271,10 +271,12 @@ class Poller:
         """Why the run is over, as last heard; "" while it goes on."""
         return self.last.end if self.open else ""
 
-    def ask_now(self) -> None:
+    def ask_now(self, tries: int = 1) -> None:
         """Asks once more in this very thread, beside the call that is held open: what was heard last may be old, as after a freeze."""
-        with contextlib.suppress(ControlRefused, ControlUnavailable):
-            self._heed(self._client.again().poll(self._situation(), self._seen[-_SEEN:], 0.0))
+        for _ in range(tries):
+            with contextlib.suppress(ControlRefused, ControlUnavailable):
+                self._heed(self._client.again().poll(self._situation(), self._seen[-_SEEN:], 0.0))
+                return
 
     def close(self, *, goodbye: bool) -> None:
         """Ends polling; a call that is held open ends by itself. With `goodbye` the situation is told once more to one who was heard."""

@@ -110,8 +110,6 @@ class Launcher:
 
     def _run(self) -> End:
         _log.info("run", run=self.run, console=f"{self.settings.console.link}/run?run={quote(self.run)}")
-        if self.only:
-            end_strays(self.run, self.settings.node, self._turn)
         end: Next | End = self._first()
         while isinstance(end, Next):
             end = self._attempt(end)
@@ -166,6 +164,8 @@ class Launcher:
             why = f"ended by {number.name} before attempt {following.issued.attempt} was started"
             return self._not_begun(following, -number, why, asked=True)
         issued, request = following.issued, following.request
+        if self.only and not self._issued.launch:
+            end_strays(self.run, self.settings.node, self._turn)
         self.launch = issued.launch
         note_launch(self._launches, self.run, issued.launch)
         resume = issued.resume or str(search.found or "")
@@ -293,8 +293,8 @@ class Launcher:
         attempt.close()
         self._turn(0.0)  # torchrun's last words
         self.loop.attempt = None
-        if self.nodes.several and self._journal.speaks and not action:
-            self._poller.ask_now()  # after a freeze the run may have gone on without us
+        if self.nodes.several and self._journal.speaks and self._poller.heard:
+            self._poller.ask_now(tries=3)  # after a freeze the run may have gone on without us, also where we were asked to stop
             self._journal.speaks = not self._poller.last.without
         code = attempt.code
         if code is None:  # it does not die: in D state

@@ -6,14 +6,14 @@ Which launcher is the earlier one is told by a lock, which the kernel takes from
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-from exporters.job.procfs import PROC, ZOMBIE, Stat, pids, read_environ, read_stat
+from exporters.job.procfs import PROC, ZOMBIE, Stat, pids, read_command, read_environ, read_stat
 from exporters.job.stop import Turn, stop
 from pipeline.clock import monotonic
 from pipeline.errors import InputError
@@ -51,7 +51,7 @@ def only_launcher(folder: Path, run: str, node: str) -> Iterator[bool]:
 
 
 def end_strays(run: str, node: str, turn: Turn, root: str = PROC) -> Sequence[int]:
-    """Kills what is left of the run's earlier attempts on this node; the pids of what was. To be called by the only launcher."""
+    """Kills what is left of the run's earlier attempts on this node; gives the pids. For the only launcher, once it was let in."""
     found = strays(run, node, root)
     if not found:
         return []
@@ -63,15 +63,30 @@ def end_strays(run: str, node: str, turn: Turn, root: str = PROC) -> Sequence[in
 
 
 def strays(run: str, node: str, root: str = PROC) -> list[Stat]:
-    """The processes on this machine that carry an attempt of `run` on `node` in their environment, but for us and our parents."""
+    """The processes on this machine that carry an attempt of `run` on `node` in their environment, and that no launcher watches.
+
+    We and our parents are not among them.
+    """
     wanted = {layout.ENV_RUN: run, layout.ENV_NODE: node}
     mine = set(_ancestry(os.getpid(), root))
-    found = []
+    found: dict[int, Stat] = {}
     for pid in pids(root):
         told = {} if pid in mine else read_environ(pid, (*wanted, layout.ENV_ATTEMPT), root)
         if told.pop(layout.ENV_ATTEMPT, "") and told == wanted and (stat := read_stat(pid, root)) and stat.state not in ZOMBIE:
-            found.append(stat)
-    return found
+            found[pid] = stat
+    return [stat for stat in found.values() if not _is_launcher(_guardian(stat, found), root)]
+
+
+def _guardian(stat: Stat, found: Mapping[int, Stat]) -> int:
+    """The first process above `stat` that is not one of those found."""
+    while stat.ppid in found:
+        stat = found[stat.ppid]
+    return stat.ppid
+
+
+def _is_launcher(pid: int, root: str) -> bool:
+    words = read_command(pid, root)
+    return "run" in words and any(word.rpartition("/")[2] == "surefoot" for word in words)
 
 
 def _ancestry(pid: int, root: str) -> Iterator[int]:

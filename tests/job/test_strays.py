@@ -1,6 +1,7 @@
 """A launcher that was killed leaves ranks behind: the next one of the run on this node ends them, and no other's."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -46,6 +47,22 @@ def test_only_what_bears_an_attempt_of_this_run_on_this_node_is_a_stray(sleeper:
         sleeper(**other)
     assert {s.pid for s in strays("r", "node-a")} == mine
     assert strays("r", "node-c") == []
+
+
+@pytest.mark.parametrize(("parent", "watched"), [("surefoot", True), ("supervisor", False)])
+def test_what_another_launcher_watches_is_none(tmp_path: Path, parent: str, watched: bool) -> None:
+    """Two launchers on one machine may have one node name, and folders of their own."""
+    program = tmp_path / parent
+    program.write_text(f"#!/bin/sh\n{layout.ENV_ATTEMPT}=r-1 sleep 600 &\necho $!\nwait\n")
+    program.chmod(0o755)
+    environment = {layout.ENV_RUN: "r", layout.ENV_NODE: "node-a"}
+    with subprocess.Popen([program, "run"], env=os.environ | environment, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        child = int(process.stdout.readline())
+        try:
+            assert (child not in {s.pid for s in strays("r", "node-a")}) == watched
+        finally:
+            os.kill(child, signal.SIGKILL)
 
 
 def test_of_two_launchers_of_a_run_on_a_node_the_second_is_refused_and_told_who_the_first_is(tmp_path: Path) -> None:

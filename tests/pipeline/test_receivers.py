@@ -452,7 +452,7 @@ def test_a_launcher_that_waits_hears_of_its_attempt_and_its_action_and_leaves_be
     timer.start()
     answer = ingest.control(wait="20")
     given = {"id": "r-1", "launch": 1, "nodes": [], "master": "", "resume": ""}
-    assert answer.json() == {"term": 0, "attempt": given, "requests": [], "end": ""}
+    assert answer.json() == {"term": 0, "attempt": given, "requests": [], "end": "", "without": ""}
     assert 0.4 < time.monotonic() - began < 15
     timer.join()
     until(lambda: store.query("SELECT 1 FROM beats WHERE component = 'launcher'"))
@@ -461,7 +461,7 @@ def test_a_launcher_that_waits_hears_of_its_attempt_and_its_action_and_leaves_be
     answer = ingest.control(wait="10", **running)
     (request,) = answer.json()["requests"]
     assert (request["id"], request["new_attempt"], request["deadline_us"], answer.json()["term"]) == ("a1", "r-2", 1_790_856_000_250_000, 7)
-    assert ingest.control(seen="a1", **running).json() == {"term": 7, "attempt": None, "requests": [], "end": ""}
+    assert ingest.control(seen="a1", **running).json() == {"term": 7, "attempt": None, "requests": [], "end": "", "without": ""}
     until(lambda: len(store.query("SELECT 1 FROM beats WHERE component = 'launcher'")) >= 2)
     beats = store.read(Beat, "SELECT * FROM beats WHERE component = 'launcher' ORDER BY at")
     assert [(b.node, b.state, b.attempt, b.ranks) for b in beats[:2]] == [
