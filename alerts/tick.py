@@ -79,8 +79,9 @@ class Tick:
         snapshot = self._reader.read(now, ticks, book.runs())
         now = self._clock()  # what is decided from here on is decided now, not when the reading began
         if snapshot.launchers:
-            used = self._used(snapshot)
-            book.write(*attempts.due(snapshot, used, now), *gather.first(snapshot, used, self._settings.recovery.gather, now))
+            used, patience = self._used(snapshot), self._settings.recovery.gather
+            book.write(*attempts.due(snapshot, used, now), *gather.first(snapshot, used, patience, now))
+            book.write(*gather.adopt(snapshot, used, patience, now))
         self._recovery.follow_up(snapshot, now)
         self._recovery.bring_together(snapshot, now)
         self._progress.advance_all(snapshot, ticks)  # what has recovered is over before anything new is found
@@ -95,8 +96,9 @@ class Tick:
         self._paging.queue(book, snapshot, now)
 
     def _used(self, snapshot: Snapshot) -> dict[str, AttemptLook]:
-        """The runs that launchers ask for which are not looked at now, but have had attempts: the last one of each."""
-        new = sorted({one.run for one in attempts.asking(snapshot) if snapshot.run(one.run) is None})
+        """The runs that launchers are there for which are not looked at now, but have had attempts: the last one of each."""
+        there = (*attempts.asking(snapshot), *gather.minted(snapshot))
+        new = sorted({one.run for one in there if snapshot.run(one.run) is None})
         rows = attempts_of_runs(self._store, new) if new else []
         return {run: attempts_of(group)[-1] for run, group in groupby(rows, key=lambda t: t.run)}
 

@@ -84,6 +84,7 @@ class Answer:
     end: str = ""  # why the run is over
     without: str = ""  # the attempt that goes on without us
     others: Others | None = None  # told to one that is finishing, once it is known
+    adopted: Issued | None = None  # our attempt, which we had begun by ourselves, as the leader has taken it over
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ def parse_answer(body: bytes) -> Answer:
             str(given.get("end") or ""),
             str(given.get("without") or ""),
             Others(int(others["finished"]), int(others["unfinished"])) if others else None,
+            _issued(given["adopted"]) if given.get("adopted") else None,
         )
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as e:
         raise InputError(f"the control plane's answer cannot be used: {type(e).__name__}: {e}") from e
@@ -278,10 +280,10 @@ class Poller:
                 self._heed(self._client.again().poll(self._situation(), self._seen[-_SEEN:], 0.0))
                 return
 
-    def close(self, *, goodbye: bool) -> None:
-        """Ends polling; a call that is held open ends by itself. With `goodbye` the situation is told once more to one who was heard."""
+    def close(self) -> None:
+        """Ends polling; a call that is held open ends by itself. The situation is told once more to one who was heard, and takes us."""
         self._stop.set()
-        if goodbye and self.heard:
+        if self.heard and not self.taken:
             self.ask_now()
 
     def _run(self) -> None:

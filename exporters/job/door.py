@@ -10,7 +10,9 @@ from typing import Final
 import structlog
 
 from exporters.job.control import Poller
+from exporters.job.journal import Journal
 from exporters.job.loop import Loop
+from exporters.job.outcome import End, Next
 from pipeline.catalog.runs import ASKS
 from pipeline.clock import monotonic
 from pipeline.errors import ControlRefused
@@ -18,6 +20,24 @@ from pipeline.errors import ControlRefused
 PATIENCE: Final = ASKS + 1.0  # seconds: for as long one that is gone is counted on, and until we have asked again
 _LOOK: Final = 0.05  # seconds between two looks
 _log = structlog.get_logger()
+
+
+def first(poller: Poller, loop: Loop, journal: Journal, turn: Callable[[float], None], patience: float) -> Next | End | None:
+    """The first attempt of a launcher alone; None where none was issued within `patience` seconds. Raises ControlRefused."""
+    poller.start()
+    deadline = monotonic() + patience
+    while monotonic() < deadline:
+        if wait_at_the_door(poller, loop, turn):
+            deadline = monotonic() + patience
+        journal.speaks = poller.heard and not poller.taken  # one that is refused has nothing to say of the run
+        journal.run_is("started", "surefoot run")
+        if number := loop.asked_to_end:
+            return End(-number, f"ended by {number.name} before it was started", asked=True)
+        if issued := loop.issued:
+            journal.attempt_issued(issued.attempt)
+            return Next(issued)
+        turn(min(_LOOK, deadline - monotonic()))
+    return None
 
 
 def wait_at_the_door(poller: Poller, loop: Loop, turn: Callable[[float], None]) -> bool:

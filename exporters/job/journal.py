@@ -36,10 +36,12 @@ class Journal:
     command: Sequence[str]
     checkpoints: str = ""
     clock: Clock = utcnow
-    speaks: bool = True  # for its run and attempt; of several launchers one does, and the others tell of their node alone
+    speaks: bool | None = True
+    """For its run and attempt: of several launchers one does, the others tell of their node alone. None: not decided, it is kept."""
     _run_state: str = ""
     _states: dict[str, str] = field(default_factory=dict)
     _last: datetime = EPOCH
+    _kept: list[Record] = field(default_factory=list)
 
     @property
     def told(self) -> int:
@@ -51,9 +53,16 @@ class Journal:
         """All that was written up to this number has left, one way or another."""
         return self.sender.settled
 
+    def speak(self, may: bool) -> None:
+        """Decides whether it speaks, and says what was kept, or forgets it."""
+        self.speaks = may
+        kept, self._kept = self._kept, []
+        for record in kept if may else ():
+            self._transition(record)
+
     def run_is(self, state: str, reason: str, *, exit_code: int | None = None, ranks: int = 0) -> None:
         """The run is now in a state of `RunTransition.states`."""
-        if not self.speaks or state == self._run_state:
+        if self.speaks is False or state == self._run_state:
             return
         self._transition(
             RunTransition(
@@ -91,7 +100,7 @@ class Journal:
         master: str = "",
     ) -> None:
         """The attempt is now issued (minted here), starting, running, stopping or ended."""
-        if not self.speaks:
+        if self.speaks is False:
             return
         self._transition(
             AttemptTransition(
@@ -205,6 +214,9 @@ class Journal:
         self.sender.send_records([(_EVENT, event)])
 
     def _transition(self, record: Record) -> None:
+        if self.speaks is None:
+            self._kept.append(record)
+            return
         self.sender.send_records([(_TRANSITION, record)])
 
     def _now(self) -> datetime:

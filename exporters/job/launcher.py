@@ -2,7 +2,7 @@
 
 import os
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from logging import INFO, WARNING
 from pathlib import Path
 from typing import Final
@@ -10,11 +10,10 @@ from urllib.parse import quote
 
 import structlog
 
-from exporters.job import boot
+from exporters.job import boot, door
 from exporters.job import nodes as placing
 from exporters.job.attempt import Attempt, Start, begin
 from exporters.job.control import Client, Issued, Poller, Request, refusal, same_attempt
-from exporters.job.door import wait_at_the_door
 from exporters.job.facts import Facts
 from exporters.job.journal import Journal
 from exporters.job.launches import attempt_id, last_launch, note_launch
@@ -94,6 +93,7 @@ class Launcher:
             self._turn,
             self._why_not,
             self.settings.job,
+            not placing.unknown(self.command),
         )
         try:
             with self.loop.signals():
@@ -103,7 +103,7 @@ class Launcher:
                 self.loop.attempt.leave_nothing(_KILL_LIMIT)
             self._facts.close()
             self._standing.say(GONE, self._standing.situation.attempt, self.launch)
-            self._poller.close(goodbye=self.nodes.several)
+            self._poller.close()
             sender.close(_FLUSH if sender.stats().reachable else _FLUSH_BLIND)
             tell_losses(sender.stats(), self._shipper.dropped)
         return end.code if end.code >= 0 else 128 - end.code
@@ -114,6 +114,8 @@ class Launcher:
         while isinstance(end, Next):
             end = self._attempt(end)
         if self._issued.launch or not self.nodes.several:  # of several, who never began has nothing to say of the run
+            if self._journal.speaks is None:
+                self._journal.speak(placing.leads(self.command, os.environ))
             self._journal.run_is(end.state, end.reason, exit_code=end.code)
         _log.log(WARNING if end.state == "failed" else INFO, "run ended", run=self.run, exit=end.code, reason=end.reason)
         return end
@@ -123,32 +125,24 @@ class Launcher:
     def _first(self) -> Next | End:
         """The first attempt: the one that the leader issues, or our own where nobody answers in time."""
         if self.nodes.several:
-            return self._meeting.first(self.launch, Search(self.checkpoints)) or self._blind("the control plane does not answer")
-        self._poller.start()
-        deadline = monotonic() + self.settings.job.control_timeout
-        while monotonic() < deadline:
-            if wait_at_the_door(self._poller, self.loop, self._turn):
-                deadline = monotonic() + self.settings.job.control_timeout
-            self._speak(self._poller.heard and not self._poller.taken)
-            if number := self.loop.asked_to_end:
-                return End(-number, f"ended by {number.name} before it was started", asked=True)
-            if issued := self.loop.issued:
-                self._journal.attempt_issued(issued.attempt)
-                return Next(issued)
-            self._turn(min(0.05, deadline - monotonic()))
-        self._speak(True)
-        return self._blind("no attempt was issued in time")
+            return self._meeting.first(self.launch, Search(self.checkpoints)) or self._alone("the control plane does not answer")
+        issued = door.first(self._poller, self.loop, self._journal, self._turn, self.settings.job.control_timeout)
+        return issued or self._alone("no attempt was issued in time")
 
-    def _speak(self, may: bool) -> None:
-        self._journal.speaks = may
+    def _alone(self, reason: str) -> Next:
+        """Our own first attempt. The launchers of other nodes mint the same, where their counts of launches agree; the leader adopts it."""
+        self._journal.speaks = None if self.nodes.several else True
+        self._standing.minted_at = monotonic() if self.nodes.several else None
         self._journal.run_is("started", "surefoot run")
-
-    def _blind(self, reason: str) -> Next | End:
-        """Our own first attempt. The launchers of other nodes mint the same, where their counts of launches agree."""
-        if self.nodes.several and (missing := placing.unknown(self.command)):
-            return End(boot.NOT_EXECUTABLE, f"{reason}: {missing} cannot be known without it")
-        self._journal.speaks = not self.nodes.several or placing.leads(os.environ)
         return Next(self._mint(self.launch, reason))
+
+    def _adopt(self, attempt: Attempt | None) -> None:
+        """Of several launchers, once the leader knows of the attempt that they began by themselves: who speaks for it."""
+        issued = self._poller.last.adopted
+        if self._journal.speaks is None and issued and attempt and issued.attempt == attempt.start.attempt:
+            attempt.start = replace(attempt.start, nodes=issued.nodes, master=issued.master)
+            self._issued, self._standing.minted_at = issued, None
+            self._journal.speak(issued.speaks(self.settings.node))
 
     def _mint(self, launch: int, reason: str) -> Issued:
         issued = Issued(attempt_id(self.run, launch), launch)
@@ -222,7 +216,7 @@ class Launcher:
             return End(code, f"ended by {number.name} to the launcher", asked=True)
         if code != 0:
             return self._verdict(attempt, code)
-        if self._journal.speaks and not attempt.start.nodes:
+        if not attempt.start.nodes:
             return End(0, "the command ended well")
         others = len(attempt.start.nodes) - 1 if self._journal.speaks else None
         after = self._meeting.end(attempt.start.attempt, attempt.start.launch, others)
@@ -324,8 +318,9 @@ class Launcher:
             while self.loop.requests:
                 if (after := self._answer(attempt, self.loop.requests.popleft(), code)) is not None:
                     return after
-            if not attempt.start.nodes and not self._leader_may_know(told, began):  # one of several decides nothing alone
+            if not self.nodes.several and not self._leader_may_know(told, began):  # one of several decides nothing alone
                 return self._decide(code)
+            self._adopt(attempt)
             self._turn(_LOOK)
         return End(code, f"no verdict within {self.settings.job.verdict_timeout:g} s")
 
@@ -359,7 +354,7 @@ class Launcher:
     def _follow(self, request: Request, attempt: Attempt, code: int) -> Next | End:
         """The attempt that `request` names; of several nodes the one that is issued once all have stopped."""
         self._restarts.append(monotonic())
-        if attempt.start.nodes:
+        if self.nodes.several:
             return self._meeting.next(request, attempt.start.attempt, Search(self.checkpoints), code)
         self._journal.attempt_issued(request.new_attempt)
         return Next(Issued(request.new_attempt, request.launch), request)
@@ -372,6 +367,7 @@ class Launcher:
         except Exception:  # noqa: BLE001 - the catch-all of this process's one loop: a defect in watching must not end what is watched
             _log.exception("watching failed; the command goes on")
             time.sleep(_LOOK)
+        self._adopt(self.loop.attempt)
         if self.loop.attempt:
             self._enter(self.state)
 

@@ -42,6 +42,7 @@ class Meeting:
     turn: Callable[[float], None]
     refusal: Callable[[Request], str]
     patience: JobSettings
+    alone: bool  # whether an attempt could be begun without the control plane
 
     def first(self, launch: int, search: Search) -> Next | End | None:
         """The first attempt; None where the control plane does not answer."""
@@ -66,9 +67,7 @@ class Meeting:
                 return end
             if issued := self._mine(launch):
                 return Next(issued)
-            if (
-                not self.poller.heard and self.poller.silent_for() > self.patience.control_timeout
-            ):  # one that was heard comes back: the others wait, too
+            if self.alone and self._nobody_answers:
                 return None
             if self.poller.last.without:  # for as long as it takes: the run is under way
                 deadline = monotonic() + self.patience.gather_timeout
@@ -84,6 +83,11 @@ class Meeting:
             _FAILED, f"no attempt was issued within {self.patience.gather_timeout:g} s: the run takes {self.nodes} nodes, and fewer came"
         )
 
+    @property
+    def _nobody_answers(self) -> bool:
+        """Nor did anybody: one that was heard comes back, and the other launchers wait for it, too."""
+        return not self.poller.heard and self.poller.silent_for() > self.patience.control_timeout
+
     def next(self, request: Request, attempt: str, search: Search, code: int) -> Next | End:
         """The attempt after `attempt`, which `request` stopped here and, at its own pace, on every other node."""
         self.poller.open = True
@@ -92,8 +96,10 @@ class Meeting:
         while monotonic() < deadline:
             self.say(READY, "", request.launch, search.told)
             self.turn(_LOOK)
-            if end := self._asked_to_end(f"after attempt {attempt}") or self._over():  # the others need not wait: our last word tells them
-                return replace(end, code=code or end.code)
+            if end := self._asked_to_end(f"after attempt {attempt}"):  # the others need not wait: our last word tells them
+                return end
+            if end := self._over():
+                return replace(end, code=code)
             if issued := self._mine(request.launch):
                 return Next(issued, replace(request, new_attempt=issued.attempt, launch=issued.launch))
             if self.poller.last.without:

@@ -66,9 +66,9 @@ def unknown(command: Sequence[str]) -> str:
     return ", ".join(hole for hole in HOLES if any(hole in word for word in command))
 
 
-def leads(environment: Mapping[str, str]) -> bool:
-    """Whether this node speaks for the run where nobody said which does: the first of a Slurm step, and one alone."""
-    return environment.get("SLURM_NODEID", "0") == "0"
+def leads(command: Sequence[str], environment: Mapping[str, str]) -> bool:
+    """Whether this node tells of the run where nobody ever said which does: the first of a Slurm step, or by torchrun's own --node-rank."""
+    return (_option(command, ("--node-rank", "--node_rank")) or environment.get("SLURM_NODEID", "")) == "0"
 
 
 def address_towards(endpoint: str, node: str) -> str:

@@ -34,20 +34,22 @@ def only_launcher(folder: Path, run: str, node: str) -> Iterator[bool]:
     path = folder / f"{run}.{node}.lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = _locked(path)
+        lock = _locked(path)
     except OSError:  # a folder that cannot be written, or a file system without locks
         yield False
         return
-    if file is None:
+    if lock is None:
         raise InputError(
             f"run {run} has a launcher on node {node} already, process {_holder(path)}: end it first, or give this run another --run-id"
         )
-    with os.fdopen(file, "w", encoding="ascii") as lock:
-        lock.write(str(os.getpid()))
-        lock.flush()
+    try:
+        with suppress(OSError):  # a full disk: whose it is, is not told then
+            os.write(lock, str(os.getpid()).encode())
         yield True
+    finally:
         with suppress(OSError):
             path.unlink()
+        os.close(lock)
 
 
 def end_strays(run: str, node: str, turn: Turn, root: str = PROC) -> Sequence[int]:

@@ -124,6 +124,7 @@ class Answer:
     end: str = ""  # why the run is over; who waits for others hears it with the ordinary answer
     without: str = ""  # the attempt that goes on without this launcher
     others: "Others | None" = None  # to one that is finishing; None: not known
+    adopted: IssuedAttempt | None = None  # the attempt that its launchers had begun by themselves
 
     @property
     def news(self) -> bool:
@@ -135,7 +136,8 @@ class Answer:
         attempt = _attempt(self.attempt) if self.attempt else None
         requests = [_request(a) for a in self.requests]
         told = {"term": self.term, "attempt": attempt, "requests": requests, "end": self.end, "without": self.without}
-        return told | ({"others": asdict(self.others)} if self.others else {})
+        adopted = {"adopted": _attempt(self.adopted)} if self.adopted else {}
+        return told | adopted | ({"others": asdict(self.others)} if self.others else {})
 
 
 def _attempt(attempt: IssuedAttempt) -> dict[str, Any]:
@@ -167,7 +169,8 @@ def answer(question: Question, waiting: Issued, now: datetime) -> Answer:
     requests = tuple(a for a in waiting.actions if a.id not in question.seen)
     attempts = [a for a in waiting.attempts if _is_for(question, a, now)]
     without = "" if attempts else next((a.id for a in reversed(waiting.attempts) if _is_without(question, a)), "")
-    return Answer(waiting.term, attempts[-1] if attempts else None, requests, waiting.end, without)
+    adopted = next((a for a in waiting.attempts if a.nodes and a.id == question.attempt and question.waited), None)
+    return Answer(waiting.term, attempts[-1] if attempts else None, requests, waiting.end, without, adopted=adopted)
 
 
 def _is_for(question: Question, attempt: IssuedAttempt, now: datetime) -> bool:

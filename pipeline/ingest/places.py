@@ -37,7 +37,7 @@ class Place:
 def place_of(question: Question, now: float) -> Place:
     """The place that a launcher asks for. A call that is held open for long holds it for as long, a last one not at all."""
     until = now if question.state == GONE else now + max(ASKS, question.wait + RETURNS)
-    begun = bool(question.attempt) or question.state != STARTING
+    begun = bool(question.attempt) or question.state not in (STARTING, GONE)
     return Place(question.instance, question.run, question.node, parse_nodes(question.nodes), begun, until)
 
 

@@ -125,6 +125,21 @@ def test_those_that_an_attempt_was_issued_for_a_moment_ago_are_not_given_a_secon
     assert first(look(*begun_anew), used={"r": just})[0].attempt == "r-2", "these were started after it"
 
 
+def test_an_attempt_that_launchers_began_by_themselves_is_adopted_with_all_that_carry_it() -> None:
+    began = {"state": "running", "attempt": "r-1", "launch": 1, "nodes": "2:3"}
+    a, b, c = (launcher(node, waited=waited, **began) for node, waited in (("a", 8.0), ("b", 9.0), ("c", 7.0)))
+    adopted = lambda snapshot, used=None: list(gather.adopt(snapshot, used or {}, PATIENCE, NOW))  # noqa: E731
+    (row,) = adopted(look(c, b, a))
+    assert (row.attempt, row.launch, row.nodes, row.new_state, row.at) == ("r-1", 1, "a,b,c", "issued", NOW - timedelta(seconds=11))
+    assert row.reason == "a, b, c began it while nobody answered them"
+    assert adopted(look(a, b)) == [], "the third may be about to speak"
+    (two,) = adopted(look(replace(a, waited=PATIENCE), b))
+    assert two.nodes == "a,b"
+    assert adopted(look(a, b, c, steady=5.0)) == [], "not all may have been heard yet"
+    assert adopted(look(a, b, c, runs=(run(attempt(1, "issued")),))) == adopted(look(a, b, c), {"r": attempt(1)}) == [], "it is"
+    assert adopted(look(*(replace(one, waited=0.0) for one in (a, b, c)))) == [], "these were given it by a leader"
+
+
 def test_a_launcher_of_several_is_not_answered_as_one_alone() -> None:
     assert list(attempts.due(look(asking("a"), runs=(run(),)), {}, NOW)) == []
 

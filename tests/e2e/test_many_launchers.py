@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,10 @@ HOLES = ("{node_rank}", "{nnodes}", "{master}")
 SCRIPT = """
 import os, sys, time
 from pathlib import Path
-folder, rank, nnodes, master = Path(sys.argv[1]), *sys.argv[2:]
+folder, rank, count, first = Path(sys.argv[1]), *sys.argv[2:]
 attempt, node = os.environ["SUREFOOT_ATTEMPT_ID"], os.environ["SUREFOOT_NODE"]
 with (folder / "told").open("a") as f:
-    f.write(f"{attempt} {node} {rank}/{nnodes} {master}\\n")
+    f.write(f"{attempt} {node} {rank}/{count} {first}\\n")
 deadline = time.monotonic() + 60
 while time.monotonic() < deadline:
     if (folder / f"fail-{attempt}-{node}").exists():
@@ -51,8 +51,8 @@ class Effort:
     store: Store
     launchers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
-    def launch(self, node: str, nodes: str) -> None:
-        words = ["--run-id", self.run, "--nodes", nodes, "--", sys.executable, "-c", SCRIPT, str(self.folder), *HOLES]
+    def launch(self, node: str, nodes: str, told: Sequence[str] = HOLES) -> None:
+        words = ["--run-id", self.run, "--nodes", nodes, "--", sys.executable, "-c", SCRIPT, str(self.folder), *told]
         environment = {
             **os.environ,
             "SUREFOOT_NODE": node,
@@ -301,6 +301,44 @@ def test_a_stop_ends_those_that_work_and_the_spare_that_waits(effort: Effort) ->
     effort.until(lambda: effort.states()[-1] == "stopped")
     (action,) = effort.until(lambda: effort.actions("succeeded"))
     assert action.kind == "stop_run"
+
+
+def test_what_was_begun_while_nobody_answered_is_adopted_and_one_speaks_for_all(effort: Effort) -> None:
+    ingest = effort.stack.part_pid("ingest")
+    os.kill(ingest, signal.SIGSTOP)
+    try:
+        for node in ("a", "b"):
+            effort.launch(node, "2", ("-", "-", "-"))
+        effort.until(lambda: effort.carried(1) == ["a", "b"])
+    finally:
+        os.kill(ingest, signal.SIGCONT)
+    (issued,) = effort.until(lambda: [t for t in effort.attempts("issued") if t.actor == "leader"])
+    assert (issued.nodes, issued.reason) == ("a,b", "a, b began it while nobody answered them")
+    effort.until(lambda: effort.attempts("starting"))
+    effort.say("finish-a")
+    effort.until(lambda: effort.attempts("ended"))
+    time.sleep(2.0)
+    assert effort.launchers["b"].poll() is None, "it works on, and is waited for"
+    effort.say("finish")
+    assert effort.codes() == {"a": 0, "b": 0}
+    effort.until(lambda: effort.states()[-1] == "finished")
+    assert {t.actor for t in effort.attempts("ended")} == {"launcher:a"} and effort.states().count("finished") == 1
+    assert not effort.incidents()
+
+
+def test_a_command_that_must_be_told_its_nodes_waits_for_an_ingest_that_is_slow(effort: Effort) -> None:
+    ingest = effort.stack.part_pid("ingest")
+    os.kill(ingest, signal.SIGSTOP)
+    try:
+        for node in ("a", "b"):
+            effort.launch(node, "2")
+        time.sleep(8.0)
+        assert effort.told() == [] and all(one.poll() is None for one in effort.launchers.values())
+    finally:
+        os.kill(ingest, signal.SIGCONT)
+    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.say("finish")
+    assert effort.codes() == {"a": 0, "b": 0}
 
 
 @pytest.mark.slow

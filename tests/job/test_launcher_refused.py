@@ -169,7 +169,7 @@ def test_so_does_one_whose_attempt_was_stopped_or_has_ended_well(waits):
     loop = Loop()
     poller = SimpleNamespace(over="", last=Answer(7), heard=True, open=False)
     nodes, times = Nodes(2, 2), JobSettings(verdict_timeout=0.2)
-    meeting = Meeting("a", nodes, loop, poller, journal, lambda *_: None, loop.turn, lambda _: "", times)
+    meeting = Meeting("a", nodes, loop, poller, journal, lambda *_: None, loop.turn, lambda _: "", times, True)
     loop.requests.append(Request("evidence", "capture", "r-1", 7))
     if waits == "for the next attempt":
         meeting.next(Request("again", "restart_run", "r-1", 7), "r-1", Search(None), 0)

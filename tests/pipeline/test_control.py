@@ -162,6 +162,14 @@ def test_who_is_not_of_an_attempt_that_is_under_way_is_told_which_one_goes_on_wi
     assert answer(replace(QUESTION, attempt="r-0", launch=0), Issued(7, (), (GIVEN,)), NOW).without == "", "of one node nobody is left out"
 
 
+def test_who_began_an_attempt_by_itself_hears_when_it_was_adopted_and_with_whom() -> None:
+    waiting = Issued(7, (), (IssuedAttempt("r-1", 1, NOW, ("n1", "n2"), "10.0.0.1"),))
+    heard = answer(replace(QUESTION, nodes="2", waited=9.0), waiting, NOW)
+    assert heard.to_json()["adopted"] == {"id": "r-1", "launch": 1, "nodes": ["n1", "n2"], "master": "10.0.0.1", "resume": ""}
+    assert heard.without == "" and not heard.news
+    assert "adopted" not in answer(replace(QUESTION, nodes="2"), waiting, NOW).to_json(), "it was given it"
+
+
 def test_who_is_finishing_hears_how_many_of_its_attempt_ended_well_too_and_how_many_go_on() -> None:
     beats = Beats(began=100.0)
     mine = replace(QUESTION, state="finishing")

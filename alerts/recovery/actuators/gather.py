@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from alerts.recovery.actuators.attempts import asking
 from alerts.snapshot import AttemptLook, LauncherLook, RunLook, Snapshot
 from alerts.transitions import LEADER, follow
-from pipeline.catalog.runs import ASKS, GONE, READY, STARTING, Nodes, parse_nodes
+from pipeline.catalog.runs import ASKS, GONE, READY, SLACK, STARTING, Nodes, parse_nodes
 from pipeline.records import ActionTransition, AttemptTransition, Transition
 from pipeline.wording import listed
 
@@ -36,6 +36,32 @@ def first(snapshot: Snapshot, used: Mapping[str, AttemptLook], patience: float, 
         chosen = sorted(here, key=lambda one: one.node)[: wanted.most]
         launch = max((last.launch if last else 0) + 1, *(one.launch for one in chosen))
         yield _issue(name, f"{name}-{launch}", launch, chosen, f"the launchers of {_names(chosen)} have come", now)
+
+
+def minted(snapshot: Snapshot) -> list[LauncherLook]:
+    """The launchers of several nodes that carry an attempt which they began by themselves, as nobody answered."""
+    return [one for one in snapshot.launchers if one.attempt and one.waited and one.heard and parse_nodes(one.nodes).several]
+
+
+def adopt(snapshot: Snapshot, used: Mapping[str, AttemptLook], patience: float, now: datetime) -> Iterator[AttemptTransition]:
+    """The attempts that launchers began by themselves, once those that did are heard: who takes part and who speaks is known then.
+
+    Nobody is left out for having been heard late by an ingest that has just come back.
+    """
+    if (snapshot.ingest_steady or 0.0) < 2 * ASKS:
+        return
+    together: dict[tuple[str, str], list[LauncherLook]] = {}
+    for one in minted(snapshot):
+        together.setdefault((one.run, one.attempt), []).append(one)
+    for (name, attempt), here in together.items():
+        run, last, wanted = snapshot.run(name), used.get(name), parse_nodes(here[0].nodes)
+        known = run.attempt(attempt) if run else last if last and last.attempt == attempt else None
+        began = max(one.waited for one in here)
+        if (known and known.nodes) or len(here) < wanted.least or (len(here) < wanted.most and began < patience):
+            continue
+        chosen = sorted(here, key=lambda one: one.node)[: wanted.most]
+        reason = f"{_names(chosen)} began it while nobody answered them"
+        yield _issue(name, attempt, here[0].launch, chosen, reason, now - timedelta(seconds=began) - SLACK)
 
 
 @dataclass(frozen=True, slots=True)
