@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from pipeline.secrets import ingest_token
+
 STEPS = {"disk-full": 160, "read-only": 160}  # of the training; else 110
 
 
@@ -90,3 +92,32 @@ def drill(tmp_path: Path) -> Callable[..., Drill]:
 def assert_nothing_is_left() -> Callable[[Path], None]:
     """Looks for processes and mounts of a drill's folder."""
     return nothing_is_left
+
+
+StartLauncher = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start_launcher(tmp_path: Path) -> StartLauncher:
+    """Starts `surefoot run` for a stack as on a host of its own: `start_launcher(stack, "who", *words, node="n", KEY="value")`.
+
+    What it prints goes to `who`.log of the test's folder. Who starts it ends it.
+    """
+
+    def start(stack: Any, who: str, *words: str, node: str = "", **environment: str) -> "subprocess.Popen[bytes]":
+        given = {
+            "SUREFOOT_NODE": node or who,
+            "SUREFOOT_STATE_DIR": str(tmp_path / f"state-{who}"),
+            "SUREFOOT_RING_DIR": str(tmp_path / f"rings-{who}"),
+            "SUREFOOT_INGEST__TOKEN": ingest_token(stack.settings),
+        }
+        with (tmp_path / f"{who}.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", "surefoot", "--config", str(stack.config), "run", *words],
+                env=os.environ | given | environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    return start

@@ -18,7 +18,6 @@ from pipeline.queries.attempts_of_runs import attempts_of_runs
 from pipeline.queries.run_incidents import run_incidents
 from pipeline.queries.run_transitions import run_transitions
 from pipeline.records import ActionTransition, AttemptTransition, IncidentTransition, Request
-from pipeline.secrets import ingest_token
 from pipeline.store import Store
 from surefoot.drill import stack as stacks
 
@@ -49,25 +48,24 @@ class Effort:
     folder: Path
     stack: stacks.Stack
     store: Store
+    start: Callable[..., "subprocess.Popen[bytes]"]
     launchers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def launch(self, node: str, nodes: str, told: Sequence[str] = HOLES) -> None:
         words = ["--run-id", self.run, "--nodes", nodes, "--", sys.executable, "-c", SCRIPT, str(self.folder), *told]
-        environment = {
-            **os.environ,
-            "SUREFOOT_NODE": node,
-            "SUREFOOT_STATE_DIR": str(self.folder / f"state-{node}"),
-            "SUREFOOT_RING_DIR": str(self.folder / f"rings-{node}"),
-            "SUREFOOT_INGEST__TOKEN": ingest_token(self.stack.settings),
-        }
-        with (self.folder / f"{node}.log").open("ab") as log:
-            self.launchers[node] = subprocess.Popen(
-                [sys.executable, "-P", "-m", "surefoot", "--config", str(self.stack.config), "run", *words],
-                env=environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self.launchers[node] = self.start(self.stack, node, *words)
+
+    def begin(self, nodes: str) -> None:
+        """Launchers on the nodes a and b, until both carry the first attempt."""
+        for node in ("a", "b"):
+            self.launch(node, nodes)
+        self.until(lambda: self.carried(1) == ["a", "b"])
+
+    def freeze_and_go_on_without(self, node: str, other: str) -> None:
+        """The launcher on `node` stops, and `other` fails: the run goes on there alone."""
+        os.kill(self.launchers[node].pid, signal.SIGSTOP)
+        self.say(f"fail-{self.run}-1-{other}")
+        self.until(lambda: self.carried(2) == [other])
 
     def told(self) -> list[str]:
         """What the commands were told, in the order in which they began."""
@@ -125,9 +123,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stacks.Stack]:
 
 
 @pytest.fixture
-def effort(stack: stacks.Stack, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Effort]:
+def effort(stack: stacks.Stack, tmp_path: Path, request: pytest.FixtureRequest, start_launcher: Callable[..., Any]) -> Iterator[Effort]:
     store = Store.connect(stack.settings)
-    one = Effort(f"r{abs(hash(request.node.name)) % 10**6}", tmp_path, stack, store)
+    one = Effort(f"r{abs(hash(request.node.name)) % 10**6}", tmp_path, stack, store, start_launcher)
     yield one
     for process in one.launchers.values():
         process.kill()
@@ -159,9 +157,7 @@ def test_two_begin_together_and_where_one_fails_both_begin_anew_as_one_attempt_w
 
 
 def test_a_launcher_that_is_gone_is_named_and_a_spare_takes_its_place(effort: Effort) -> None:
-    for node in ("a", "b"):
-        effort.launch(node, "2")
-    effort.until(lambda: len(effort.told()) == 2)
+    effort.begin("2")
     effort.launch("c", "2")
     effort.until(lambda: effort.heard("c"))
     effort.launchers["a"].kill()  # the first: who speaks for the run, and its command with it
@@ -180,9 +176,7 @@ def test_a_launcher_that_is_gone_is_named_and_a_spare_takes_its_place(effort: Ef
 
 
 def test_two_stop_requests_at_once_stop_every_node_once(effort: Effort) -> None:
-    for node in ("a", "b"):
-        effort.launch(node, "1:2")
-    effort.until(lambda: len(effort.told()) == 2)
+    effort.begin("1:2")
     for number in (1, 2):
         asked = Request(intent=f"{effort.run}-{number}", at=utcnow(), kind="stop_run", target=effort.run, actor="ann", reason="enough")
         effort.store.insert([asked], token=asked.intent)
@@ -193,9 +187,7 @@ def test_two_stop_requests_at_once_stop_every_node_once(effort: Effort) -> None:
 
 
 def test_one_that_is_killed_and_started_again_is_taken_in_anew_with_all_the_others(effort: Effort) -> None:
-    for node in ("a", "b"):
-        effort.launch(node, "2")
-    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.begin("2")
     effort.launchers["b"].kill()
     effort.launchers["b"].wait()
     time.sleep(3.0)  # longer than clocks may differ: what asks now was not meant by the attempt
@@ -209,12 +201,8 @@ def test_one_that_is_killed_and_started_again_is_taken_in_anew_with_all_the_othe
 
 
 def test_a_first_node_that_was_frozen_and_left_out_says_nothing_of_the_run_any_more_and_waits_as_a_spare(effort: Effort) -> None:
-    for node in ("a", "b"):
-        effort.launch(node, "1:2")
-    effort.until(lambda: effort.carried(1) == ["a", "b"])
-    os.kill(effort.launchers["a"].pid, signal.SIGSTOP)
-    effort.say(f"fail-{effort.run}-1-b")
-    effort.until(lambda: effort.carried(2) == ["b"])
+    effort.begin("1:2")
+    effort.freeze_and_go_on_without("a", "b")
     os.kill(effort.launchers["a"].pid, signal.SIGCONT)
     effort.until(lambda: "this node waits as a spare" in (effort.folder / "a.log").read_text())
     assert effort.launchers["a"].poll() is None
@@ -229,12 +217,8 @@ def test_a_first_node_that_was_frozen_and_left_out_says_nothing_of_the_run_any_m
 
 
 def test_a_signal_to_a_frozen_first_node_that_was_left_out_does_not_end_the_run(effort: Effort) -> None:
-    for node in ("a", "b"):
-        effort.launch(node, "1:2")
-    effort.until(lambda: effort.carried(1) == ["a", "b"])
-    os.kill(effort.launchers["a"].pid, signal.SIGSTOP)
-    effort.say(f"fail-{effort.run}-1-b")
-    effort.until(lambda: effort.carried(2) == ["b"])
+    effort.begin("1:2")
+    effort.freeze_and_go_on_without("a", "b")
     os.kill(effort.launchers["a"].pid, signal.SIGTERM)
     os.kill(effort.launchers["a"].pid, signal.SIGCONT)
     effort.launchers["a"].wait(30)
@@ -245,9 +229,7 @@ def test_a_signal_to_a_frozen_first_node_that_was_left_out_does_not_end_the_run(
 
 
 def test_where_one_is_ended_by_a_signal_the_run_goes_on_with_those_that_are_left(effort: Effort) -> None:
-    for node in ("a", "b"):
-        effort.launch(node, "1:2")
-    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.begin("1:2")
     effort.launchers["b"].send_signal(signal.SIGTERM)
     assert effort.launchers["b"].wait(20) == 143
     effort.until(lambda: effort.carried(2) == ["a"])
@@ -260,9 +242,7 @@ def test_where_one_is_ended_by_a_signal_the_run_goes_on_with_those_that_are_left
 
 
 def test_a_signal_to_the_node_that_speaks_ends_the_run_on_all_nodes(effort: Effort) -> None:
-    for node in ("a", "b"):
-        effort.launch(node, "2")
-    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.begin("2")
     effort.launch("c", "2")
     effort.until(lambda: "this node waits as a spare" in (effort.folder / "c.log").read_text())
     effort.launchers["a"].send_signal(signal.SIGTERM)
@@ -273,9 +253,7 @@ def test_a_signal_to_the_node_that_speaks_ends_the_run_on_all_nodes(effort: Effo
 
 
 def test_the_run_finishes_when_the_last_node_has_and_not_with_the_one_that_speaks(effort: Effort) -> None:
-    for node in ("a", "b"):
-        effort.launch(node, "2")
-    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.begin("2")
     effort.say("finish-a")
     effort.until(lambda: effort.attempts("ended"))
     time.sleep(3.0)
@@ -290,9 +268,7 @@ def test_the_run_finishes_when_the_last_node_has_and_not_with_the_one_that_speak
 
 
 def test_a_stop_ends_those_that_work_and_the_spare_that_waits(effort: Effort) -> None:
-    for node in ("a", "b"):
-        effort.launch(node, "2")
-    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.begin("2")
     effort.launch("c", "2")
     effort.until(lambda: "this node waits as a spare" in (effort.folder / "c.log").read_text())
     asked = Request(intent=f"{effort.run}-1", at=utcnow(), kind="stop_run", target=effort.run, actor="ann", reason="enough")
@@ -343,9 +319,7 @@ def test_a_command_that_must_be_told_its_nodes_waits_for_an_ingest_that_is_slow(
 
 @pytest.mark.slow
 def test_a_control_plane_away_for_a_minute_in_the_middle_of_a_restart_brings_one_attempt_and_one_incident(effort: Effort) -> None:
-    for node in ("a", "b"):
-        effort.launch(node, "2")
-    effort.until(lambda: len(effort.told()) == 2)
+    effort.begin("2")
     effort.say(f"fail-{effort.run}-1-b")
     effort.until(effort.incidents)
     ingest = effort.stack.part_pid("ingest")

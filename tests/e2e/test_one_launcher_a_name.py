@@ -14,7 +14,6 @@ import pytest
 
 from pipeline.queries.attempts_of_runs import attempts_of_runs
 from pipeline.queries.run_transitions import run_transitions
-from pipeline.secrets import ingest_token
 from pipeline.store import Store
 from surefoot.drill import stack as stacks
 
@@ -40,26 +39,12 @@ class Launchers:
     run: str
     folder: Path
     stack: stacks.Stack
+    launch: Callable[..., "subprocess.Popen[bytes]"]
     started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, who: str, node: str, *options: str, control_timeout: float = 60.0) -> None:
         words = ["--run-id", self.run, *options, "--", sys.executable, "-c", SCRIPT, str(self.folder), who]
-        environment = {
-            **os.environ,
-            "SUREFOOT_NODE": node,
-            "SUREFOOT_STATE_DIR": str(self.folder / f"state-{who}"),  # as on two hosts
-            "SUREFOOT_RING_DIR": str(self.folder / f"rings-{who}"),
-            "SUREFOOT_INGEST__TOKEN": ingest_token(self.stack.settings),
-            "SUREFOOT_JOB__CONTROL_TIMEOUT": str(control_timeout),
-        }
-        with (self.folder / f"{who}.log").open("ab") as log:
-            self.started[who] = subprocess.Popen(
-                [sys.executable, "-P", "-m", "surefoot", "--config", str(self.stack.config), "run", *words],
-                env=environment,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self.started[who] = self.launch(self.stack, who, *words, node=node, SUREFOOT_JOB__CONTROL_TIMEOUT=str(control_timeout))
 
     def told(self) -> list[str]:
         """Whose command began, and in which attempt."""
@@ -89,8 +74,10 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stacks.Stack]:
 
 
 @pytest.fixture
-def launchers(stack: stacks.Stack, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Launchers]:
-    all_of_them = Launchers(f"r{abs(hash(request.node.name)) % 10**6}", tmp_path, stack)
+def launchers(
+    stack: stacks.Stack, tmp_path: Path, request: pytest.FixtureRequest, start_launcher: Callable[..., Any]
+) -> Iterator[Launchers]:
+    all_of_them = Launchers(f"r{abs(hash(request.node.name)) % 10**6}", tmp_path, stack, start_launcher)
     yield all_of_them
     for process in all_of_them.started.values():
         process.kill()
