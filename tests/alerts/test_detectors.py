@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from alerts.detectors import heartbeat_lost, rank_exit, step_stall
+from alerts.detectors import heartbeat_lost, node_left, rank_exit, step_stall
 from alerts.detectors.stall_limit import limit
 from alerts.diagnosis.localise import localise
 from alerts.snapshot import AttemptLook, LauncherLook, Pace, RankExit, RankLook, RunLook, Snapshot
@@ -348,48 +348,48 @@ def of_two(*launchers: LauncherLook, **changes: Any) -> Snapshot:
 
 def test_one_of_several_whose_launcher_ended_has_left_its_run_which_begins_anew() -> None:
     gone = replace(launcher(3.0, "b"), state="gone")
-    (verdict,) = heartbeat_lost.detect(of_two(launcher(0.3), gone), NOW)
+    (verdict,) = node_left.detect(of_two(launcher(0.3), gone), NOW)
     assert (verdict.fault.name, verdict.node, verdict.rank, verdict.attempt, verdict.onset) == ("node_left", "b", None, "r-1", ago(3))
     assert verdict.fault.first_action is RESTART_RUN
     assert verdict.reason == "b has left attempt r-1: its launcher ended"
-    assert not heartbeat_lost.detect(of_two(launcher(0.3), replace(gone, age=1.0)), NOW), "the whole job may be ending"
+    assert not node_left.detect(of_two(launcher(0.3), replace(gone, age=1.0)), NOW), "the whole job may be ending"
     stopping = [run(attempt(state="stopping", stopping_at=ago(2), **TWO))]
-    assert not heartbeat_lost.detect(of_two(launcher(0.3), gone, runs=stopping), NOW), "it is"
+    assert not node_left.detect(of_two(launcher(0.3), gone, runs=stopping), NOW), "it is"
 
 
 def test_one_of_several_that_was_started_anew_has_left_its_attempt_at_once() -> None:
     anew = replace(launcher(0.3, "b"), state="starting", attempt="", waited=4.0)
-    (verdict,) = heartbeat_lost.detect(of_two(launcher(0.3), anew), NOW)
+    (verdict,) = node_left.detect(of_two(launcher(0.3), anew), NOW)
     assert (verdict.fault.name, verdict.node, verdict.onset) == ("node_left", "b", ago(4.3))
     assert verdict.reason == "b has left attempt r-1: its launcher was started anew"
-    assert not heartbeat_lost.detect(of_two(launcher(0.3), replace(anew, waited=99.0)), NOW), (
+    assert not node_left.detect(of_two(launcher(0.3), replace(anew, waited=99.0)), NOW), (
         "it asked when the attempt was issued: it is taking it up"
     )
     both = [replace(anew, node=node) for node in "ab"]
-    assert not heartbeat_lost.detect(of_two(*both), NOW), "nobody is left to carry the attempt: they are given a new one"
+    assert not node_left.detect(of_two(*both), NOW), "nobody is left to carry the attempt: they are given a new one"
 
 
 def test_one_of_several_whose_launcher_is_silent_has_left_once_its_ranks_are_gone_too() -> None:
     silent = launcher(12.0, "b")
+    assert not node_left.detect(of_two(launcher(0.3), silent), NOW), "its ranks work"
     (verdict,) = heartbeat_lost.detect(of_two(launcher(0.3), silent), NOW)
-    assert verdict.fault.name == "launcher_lost", "its ranks work"
+    assert verdict.fault.name == "launcher_lost"
     dead = replace(of_two(launcher(0.3), silent), ranks=(rank(0, 0.1), rank(1, 0.1, node="b", process_state="Z")))
-    assert {v.fault.name: v.reason for v in heartbeat_lost.detect(dead, NOW)}["node_left"] == (
-        "b has left attempt r-1: its launcher is gone and so are its ranks"
-    )
+    (verdict,) = node_left.detect(dead, NOW)
+    assert verdict.reason == "b has left attempt r-1: its launcher is gone and so are its ranks"
 
 
 def test_who_left_is_back_with_the_next_attempt_and_a_launcher_that_began_anew_is_not_the_one_that_was_lost() -> None:
     gone = replace(launcher(3.0, "b"), state="gone")
-    left = opened(heartbeat_lost.detect(of_two(launcher(0.3), gone), NOW)[0])
+    left = opened(node_left.detect(of_two(launcher(0.3), gone), NOW)[0])
     lost = opened(heartbeat_lost.detect(of_two(launcher(0.3), launcher(12.0, "b")), NOW)[0])
     anew = of_two(launcher(0.3), replace(launcher(0.3, "b"), state="starting", attempt=""))
-    assert heartbeat_lost.clears(left, anew, NOW) is heartbeat_lost.clears(lost, anew, NOW) is None
+    assert node_left.clears(left, anew, NOW) is heartbeat_lost.clears(lost, anew, NOW) is None
     assert heartbeat_lost.clears(lost, of_two(launcher(0.3), launcher(0.3, "b")), NOW) == "the launcher is heard again"
     second = [run(attempt(**TWO), attempt(2, **TWO))]
-    for finding in (left, lost):
-        assert heartbeat_lost.clears(finding, replace(anew, runs=tuple(second)), NOW) is not None
-    assert heartbeat_lost.clears(left, replace(anew, runs=tuple(second)), NOW) == "attempt r-2 took its place"
+    for finding, detector in ((left, node_left), (lost, heartbeat_lost)):
+        assert detector.clears(finding, replace(anew, runs=tuple(second)), NOW) is not None
+    assert node_left.clears(left, replace(anew, runs=tuple(second)), NOW) == "attempt r-2 took its place"
 
 
 def test_a_host_that_takes_agent_and_launcher_at_once_is_not_called_a_lost_launcher_first() -> None:
