@@ -2,7 +2,7 @@
 
 Agent silent, launcher polling: telemetry is lost and the run may be well, so nothing is done to it. Both
 silent: the host may be down. Launcher silent, agent speaking: the launcher is gone, and nobody watches the
-ranks. None of it is said while ingest itself was deaf, nor of a run that ended.
+ranks; where no agent was ever heard, a long silence says so. None of it is said while ingest itself was deaf, nor of a run that ended.
 """
 
 from datetime import datetime, timedelta
@@ -17,6 +17,7 @@ from pipeline.records import FindingTransition
 NAME = "heartbeat_lost"
 RANKS_GONE = "its launcher is gone and so are its ranks"  # why the leader ends a run
 UNHEARD = 60.0  # seconds without a word of a rank, under an agent that speaks, after which there is none
+ALONE = 900.0  # seconds without a word of a launcher, after which it is gone though no agent is there to tell its silence from its host's
 MARGIN = 2.0  # seconds beyond an agent's interval until its readings are missed
 
 
@@ -25,14 +26,22 @@ def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
     if deaf(snapshot):
         return []
     up = [run for run, attempt in snapshot.active() if attempt.state in ("starting", "running") or attempt.nodes]
-    pairs = ((run, one) for run in up for one in snapshot.launchers if one.run == run.run and one.node in run.members)
+    pairs = ((run, one) for run in up for one in snapshot.launchers if one.run == run.run and one.node in run.members and _needed(run, one))
     silent = [verdict for run, launcher in pairs if (verdict := _verdict(snapshot, run, launcher, now))]
     alone = ((run, launcher) for run in snapshot.runs for launcher in lost_launchers(snapshot, run, now))
-    return [*silent, *(_alone(run, launcher, now) for run, launcher in alone if launcher.state != GONE)]
+    return [
+        *silent,
+        *(_alone(snapshot, run, launcher, now) for run, launcher in alone if launcher.state != GONE and _needed(run, launcher)),
+    ]
+
+
+def _needed(run: RunLook, launcher: LauncherLook) -> bool:
+    """Whether a run still needs a node of it: not where its command has ended well."""
+    return not launcher.well(run.current)
 
 
 def lost_launchers(snapshot: Snapshot, run: RunLook, now: datetime) -> list[LauncherLook]:
-    """The launchers of a run in progress that alone are gone: their nodes' agents spoke when they had been silent for long.
+    """The launchers of a run in progress that alone are gone: they said so, or their agents spoke when they had long been silent.
 
     A host that goes down takes both at about the same time, and which of them is missed first says nothing.
     """
@@ -45,10 +54,12 @@ def _lost(snapshot: Snapshot, run: RunLook, node: str, now: datetime) -> Launche
     mine = (one for one in snapshot.launchers if one.run == run.run and one.node == node)
     launcher = max(mine, key=lambda one: one.at, default=None)
     agent = _agent_silence(snapshot, run, node)
-    if launcher is None or agent is None or agent > _limit(snapshot, run, node):
+    if launcher is None or (agent is not None and agent > _limit(snapshot, run, node)):
         return None
     silence = min(launcher.age, (now - run.changed_at).total_seconds())  # of a run that begins again the last beat is an old one
-    return launcher if silence - agent > snapshot.detect.heartbeat else None
+    if launcher.state == GONE:
+        agent = 0.0
+    return launcher if silence > (snapshot.detect.heartbeat + agent if agent is not None else ALONE) else None
 
 
 def clears(finding: FindingTransition, snapshot: Snapshot, now: datetime) -> str | None:
@@ -75,8 +86,10 @@ def _told(run: RunLook) -> str | None:
     return "its launcher told the run's end" if run.state == "failed" and run.reason != RANKS_GONE else None
 
 
-def _alone(run: RunLook, launcher: LauncherLook, now: datetime) -> Verdict:
-    reason = f"the launcher on {launcher.node} has been silent for {launcher.age:.0f} s while the node's agent speaks"
+def _alone(snapshot: Snapshot, run: RunLook, launcher: LauncherLook, now: datetime) -> Verdict:
+    unseen = _agent_silence(snapshot, run, launcher.node) is None
+    agent = "and no agent is heard there" if unseen else "while the node's agent speaks"
+    reason = f"the launcher on {launcher.node} has been silent for {launcher.age:.0f} s {agent}"
     return of_launcher(NAME, LAUNCHER_LOST, run, launcher, reason, now - timedelta(seconds=launcher.age), 0.9)
 
 

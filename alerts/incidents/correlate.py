@@ -131,15 +131,14 @@ def _outranks(incident: IncidentTransition, verdict: Verdict) -> bool:
     near = incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
     if verdict.fault is HOST_DOWN:
         return near or incident.fault == TELEMETRY_LOST.name
-    return verdict.fault is NODE_LEFT and incident.node != verdict.node and near
+    elsewhere = incident.node != verdict.node or incident.fault == LAUNCHER_LOST.name
+    return verdict.fault is NODE_LEFT and elsewhere and near
 
 
 def _first(incident: IncidentTransition, verdict: Verdict) -> bool:
     """Whether the end of a rank came before what its incident is about, which came of it."""
     ended = verdict.detector == rank_exit.NAME and verdict.rank is not None and incident.new_state in (State.OPEN, State.MITIGATING)
-    return (
-        ended and BY_NAME[incident.fault].layer == verdict.fault.layer and incident.onset is not None and verdict.onset <= incident.onset
-    )
+    return ended and BY_NAME[incident.fault].layer == verdict.fault.layer and incident.onset is not None and verdict.onset <= incident.onset
 
 
 def rerooted(

@@ -29,7 +29,7 @@ from alerts.snapshot import AttemptLook, RunLook, Snapshot
 from alerts.transitions import follow
 from pipeline.catalog.actions import RESTART_RUN
 from pipeline.catalog.faults import BY_NAME as FAULTS
-from pipeline.catalog.faults import HOST_DOWN, Fault
+from pipeline.catalog.faults import HOST_DOWN, NODE_LEFT, Fault
 from pipeline.queries.last_step import last_step
 from pipeline.queries.restarts_of_run import restarts_of_run
 from pipeline.records import ActionTransition, FindingTransition, IncidentTransition
@@ -72,10 +72,15 @@ class Recovery:
 
     def bring_together(self, snapshot: Snapshot, now: datetime) -> None:
         """Issue the next attempt of each restart whose launchers, one a node, have all stopped or are known not to."""
-        down = {f.node for f in self.book.findings.values() if f.fault == HOST_DOWN.name}
         for action in self.book.open_actions():
             if action.kind == RESTART_RUN.name and action.new_state in UNDER_WAY:
-                self.book.write(*gather.again(snapshot, action, down, self.settings.recovery.gather, now))
+                self.book.write(*gather.again(snapshot, action, self._gone(action.attempt), self.settings.recovery.gather, now))
+
+    def _gone(self, attempt: str) -> dict[str, str]:
+        """The nodes that are known not to take part in the attempt after `attempt` unless they are heard again, and why."""
+        found = [f for f in self.book.findings.values() if f.node]
+        left = {f.node: "its launcher is gone" for f in found if f.fault == NODE_LEFT.name and f.attempt == attempt}
+        return left | {f.node: "its host is down" for f in found if f.fault == HOST_DOWN.name}
 
     def withheld(self, action: ActionTransition, now: datetime) -> str | None:
         """Why nothing may be done that `action` does; None where it may."""

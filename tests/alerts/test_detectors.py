@@ -331,6 +331,13 @@ def test_a_launcher_that_is_silent_while_its_nodes_agent_speaks_is_lost_and_noth
     assert not heartbeat_lost.detect(alone(age=9.0), NOW)
 
 
+def test_a_launcher_of_which_nothing_is_heard_for_a_quarter_of_an_hour_is_lost_where_no_agent_is_there() -> None:
+    unwatched = seen(launchers=(launcher(890.0),), runs=[replace(run(), changed_at=ago(5000))], ingest_steady=5000.0)
+    assert not heartbeat_lost.detect(unwatched, NOW)
+    (verdict,) = heartbeat_lost.detect(replace(unwatched, launchers=(launcher(905.0),)), NOW)
+    assert verdict.reason == "the launcher on a has been silent for 905 s and no agent is heard there"
+
+
 def test_a_launcher_that_died_between_two_attempts_is_lost_too() -> None:
     waiting = run(attempt(state="ended", ended_at=ago(60), exit_code=1))
     (verdict,) = heartbeat_lost.detect(seen(runs=[waiting], launchers=(launcher(50.0),), agents={"a": 3.0}, ingest_steady=60.0), NOW)
@@ -377,6 +384,29 @@ def test_one_of_several_whose_launcher_is_silent_has_left_once_its_ranks_are_gon
     dead = replace(of_two(launcher(0.3), silent), ranks=(rank(0, 0.1), rank(1, 0.1, node="b", process_state="Z")))
     (verdict,) = node_left.detect(dead, NOW)
     assert verdict.reason == "b has left attempt r-1: its launcher is gone and so are its ranks"
+
+
+def test_one_whose_ranks_nobody_sees_has_left_once_its_launcher_is_silent_for_two_heartbeats() -> None:
+    unseen = replace(of_two(launcher(0.3), launcher(19.0, "b")), ranks=())
+    assert not node_left.detect(unseen, NOW)
+    (verdict,) = node_left.detect(replace(unseen, launchers=(launcher(0.3), launcher(20.5, "b"))), NOW)
+    assert (verdict.node, verdict.confidence, verdict.onset) == ("b", 0.8, ago(20.5))
+    assert verdict.reason == "b has left attempt r-1: its launcher has been silent for 20 s, and nothing is seen of its ranks"
+    seen_at_work = of_two(launcher(0.3), launcher(40.0, "b"))
+    assert not node_left.detect(seen_at_work, NOW), "its ranks are seen to work"
+
+
+@pytest.mark.parametrize(("state", "ranks"), [("done", ""), ("finishing", ""), ("gone", "well")])
+def test_one_whose_command_ended_well_has_not_left_and_is_not_missed(state: str, ranks: str) -> None:
+    well = replace(launcher(70.0, "b"), state=state, ranks=ranks)
+    at_rest = of_two(launcher(0.3), well)
+    assert not node_left.detect(at_rest, NOW)
+    assert not heartbeat_lost.detect(at_rest, NOW)
+    down = replace(at_rest, ranks=(rank(0, 0.1),), agents={"a": 1.0, "b": 70.0})
+    assert not heartbeat_lost.detect(down, NOW), "nor is its host"
+    assert not node_left.detect(down, NOW)
+    before = of_two(launcher(0.3), replace(well, attempt="r-0"))
+    assert heartbeat_lost.detect(before, NOW) or node_left.detect(before, NOW), "it ended well in another attempt"
 
 
 def test_who_left_is_back_with_the_next_attempt_and_a_launcher_that_began_anew_is_not_the_one_that_was_lost() -> None:

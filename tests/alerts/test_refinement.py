@@ -115,7 +115,9 @@ ends = st.builds(  # an attempt has one verdict about how it failed
 
 
 @given(ends, verdicts, st.data(), st.sampled_from([State.OPEN, State.MITIGATING]))
-def test_once_each_verdict_was_seen_again_nothing_changes_any_more(end: Verdict, others: list[Verdict], data: st.DataObject, s: State) -> None:
+def test_once_each_verdict_was_seen_again_nothing_changes_any_more(
+    end: Verdict, others: list[Verdict], data: st.DataObject, s: State
+) -> None:
     seen = data.draw(st.permutations([end, *others]))
     first = data.draw(st.sampled_from([one for one in seen if one.attempt]))
     one = first_transition(first, "i", T0 + timedelta(seconds=1))
