@@ -1,6 +1,6 @@
 """Recovery: incidents into actions, and launchers' answers into their progress."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from alerts.book import Book
@@ -24,7 +24,7 @@ from alerts.recovery.envelope import (
     withdrawn,
 )
 from alerts.recovery.policy import Case, Proposal, Refusal, Restart, decide
-from alerts.silences import withheld
+from alerts.silences import Held, withheld
 from alerts.snapshot import AttemptLook, RunLook, Snapshot
 from alerts.transitions import follow
 from pipeline.catalog.actions import RESTART_RUN
@@ -84,8 +84,15 @@ class Recovery:
 
     def withheld(self, action: ActionTransition, now: datetime) -> str | None:
         """Why nothing may be done that `action` does; None where it may."""
-        held = withheld(self.book.holds.values(), now, self.book.incidents.get(action.incident), {action.node})
+        held = self._held(self.book.incidents.get(action.incident), {action.node}, action.attempt, now)
         return held.reason if held else None
+
+    def _held(self, incident: IncidentTransition | None, nodes: set[str], attempt: str, now: datetime) -> Held | None:
+        """What keeps us from acting on `nodes` of an attempt. A node that is gone is not acted on: a restart goes on without it."""
+        gone = self._gone(attempt).keys()
+        if incident and incident.node in gone:
+            incident = replace(incident, node="")
+        return withheld(self.book.holds.values(), now, incident, nodes - gone)
 
     def withdraw(self, now: datetime) -> None:
         """Take back what is under way and may not be done any more."""
@@ -110,7 +117,7 @@ class Recovery:
         finding = self._failing(incident, run.current)
         if finding is None or self._busy(incident, run.current):
             return
-        if held := withheld(self.book.holds.values(), now, incident, set(run.members)):
+        if held := self._held(incident, set(run.members), run.current.attempt, now):
             self._refuse(incident, Refusal(held.reason), now)
             return
         decided = decide(self._case(finding, incident, run, snapshot, now), now)
