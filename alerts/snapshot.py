@@ -138,8 +138,8 @@ class AttemptLook:
 
     @property
     def failed(self) -> bool:
-        """Ended with anything but success, and not because it was asked to."""
-        return self.state == "ended" and self.exit_code != 0 and self.stopping_at is None
+        """Its command ended with anything but success, and not because it was asked to. Without a status it is only known to be over."""
+        return self.state == "ended" and self.exit_code not in (None, 0) and self.stopping_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,6 +123,12 @@ def test_an_exit_without_status_is_a_crash_in_the_middle_of_a_step_and_none_betw
     assert not rank_exit.detect(seen(rank(0, 0.1), looked_before, exits=exits), NOW), "it may have finished its step since"
 
 
+def test_an_attempt_that_the_leader_closed_because_its_first_node_was_gone_did_not_fail_by_itself() -> None:
+    closed = attempt(state="ended", ended_at=ago(1), exit_code=None, reason="a, which speaks for it, is gone")
+    assert not rank_exit.detect(seen(rank(0, 1), runs=[run(closed)]), NOW)
+    assert rank_exit.detect(seen(rank(0, 1), runs=[run(replace(closed, exit_code=9))]), NOW), "a command that failed did"
+
+
 def test_a_failure_before_the_first_step_is_a_start_up_failure() -> None:
     ended = attempt(state="ended", ended_at=ago(1), exit_code=1, reason="no such file")
     (verdict,) = rank_exit.detect(seen(runs=[run(ended)]), NOW)
