@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from alerts.watched import Watched
 from pipeline.catalog.runs import GONE as LEFT
-from pipeline.catalog.runs import meant
+from pipeline.catalog.runs import ended_well, meant
 from pipeline.settings import DetectSettings
 
 FRESH = 2.5  # seconds: a rank whose last look is older than this is not judged
@@ -96,6 +96,10 @@ class LauncherLook:
         """Whether it still asks."""
         return self.age <= HEARD and self.state != LEFT
 
+    def well(self, attempt: "AttemptLook | None") -> bool:
+        """Whether it said last that the command of `attempt` ended well on its node, which has nothing more to do then."""
+        return attempt is not None and self.attempt == attempt.attempt and ended_well(self.state, self.ranks)
+
     def meant_by(self, attempt: "AttemptLook") -> bool:
         """Whether it asks and was named by `attempt`, which it has not said yet that it began."""
         asking_since = self.at - timedelta(seconds=self.waited)
@@ -134,8 +138,8 @@ class AttemptLook:
 
     @property
     def failed(self) -> bool:
-        """Ended with anything but success, and not because it was asked to."""
-        return self.state == "ended" and self.exit_code != 0 and self.stopping_at is None
+        """Its command ended with anything but success, and not because it was asked to. Without a status it is only known to be over."""
+        return self.state == "ended" and self.exit_code not in (None, 0) and self.stopping_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +214,12 @@ class Snapshot:
     def launchers_of(self, run: str) -> list[LauncherLook]:
         """The launchers of a run that are heard, by node."""
         return sorted((one for one in self.launchers if one.run == run and one.heard), key=lambda one: one.node)
+
+    def all_well(self, run: RunLook) -> bool:
+        """Whether each node of a run's newest attempt on several has told that its command ended well."""
+        current = run.current
+        told = {one.node for one in self.launchers if one.run == run.run and one.well(current)}
+        return current is not None and current.nodes != () and told.issuperset(current.nodes)
 
     def ranks_of(self, attempt: str) -> list[RankLook]:
         """The ranks of an attempt, by rank."""

@@ -199,8 +199,14 @@ def miles(i: IncidentTransition, *, given_up: bool) -> Html:
         ("resolved", i.resolved_at),
         ("caught up", i.caught_up_at),
     )
-    absent = "not reached" if given_up else "not needed" if i.new_state == "resolved" else "not yet"
-    return div("sf-miles", *(_mile(name, at, start, "not yet" if name == "resolved" else absent) for name, at in steps))
+    return div("sf-miles", *(_mile(name, at, start, "not yet" if name == "resolved" else _absent(i, name, given_up)) for name, at in steps))
+
+
+def _absent(i: IncidentTransition, name: str, given_up: bool) -> str:
+    """Why a milestone bears no time. Who restarts a run that tells no steps never hears how far it came."""
+    if given_up or i.new_state != "resolved":
+        return "not reached" if given_up else "not yet"
+    return "not known" if i.next_attempt and name in ("recovered", "caught up") else "not needed"
 
 
 def _mile(name: str, at: datetime | None, start: datetime, absent: str) -> Html:

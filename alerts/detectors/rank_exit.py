@@ -57,7 +57,7 @@ def _verdict(snapshot: Snapshot, attempt: AttemptLook, now: datetime) -> Verdict
         return _make(snapshot, attempt, first, reason, first.at, failures, 1.0 if first.code else 0.8)
     if attempt.failed:
         ended = attempt.ended_at or now
-        reason = f"the command ended with {attempt.exit_code if attempt.exit_code is not None else 'no exit status'}; {attempt.reason}"
+        reason = f"the command ended with {attempt.exit_code}; {attempt.reason}"
         return _make(snapshot, attempt, None, reason.rstrip("; "), ended, [], 0.5)
     return None
 

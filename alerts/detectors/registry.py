@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from alerts.detectors import fault_rule, heartbeat_lost, rank_exit, step_stall
+from alerts.detectors import fault_rule, heartbeat_lost, node_left, rank_exit, step_stall
 from alerts.detectors.verdict import Verdict
 from alerts.snapshot import Snapshot
 from pipeline.catalog.faults import (
@@ -36,7 +36,8 @@ class Detector:
 DETECTORS: tuple[Detector, ...] = (
     Detector(rank_exit.NAME, (RANK_CRASH, STARTUP_FAILURE), rank_exit.detect, rank_exit.clears, once=True),
     Detector(step_stall.NAME, (RANK_STOPPED, COLLECTIVE_HANG, RANK_CRASH), step_stall.detect, step_stall.clears),
-    Detector(heartbeat_lost.NAME, (TELEMETRY_LOST, HOST_DOWN, LAUNCHER_LOST, NODE_LEFT), heartbeat_lost.detect, heartbeat_lost.clears),
+    Detector(heartbeat_lost.NAME, (TELEMETRY_LOST, HOST_DOWN, LAUNCHER_LOST), heartbeat_lost.detect, heartbeat_lost.clears),
+    Detector(node_left.NAME, (NODE_LEFT,), node_left.detect, node_left.clears),
     Detector(fault_rule.NAME, tuple(dict.fromkeys(rule.fault for rule in RULES)), fault_rule.detect, fault_rule.clears),
 )
 BY_NAME: dict[str, Detector] = {d.name: d for d in DETECTORS}

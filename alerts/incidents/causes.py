@@ -1,7 +1,7 @@
 """Explicit faults that explain why an attempt failed: the failure is what came of the fault, and both are one incident. Pure.
 
 Only evidence joins them, never the time alone: the words of the error that ended the rank, a checkpoint being written on what cannot
-be written, or the kernel's kill on the rank's node just before.
+be written, or the kernel's kill on the rank's node just before where it may have been of the rank.
 """
 
 import json
@@ -33,6 +33,9 @@ TOLD: Final[Mapping[str, tuple[str, ...]]] = {  # how an error tells of a fault,
 CAUSES: Final = frozenset({HOST_OOM_KILL.name, *TOLD})
 FAILED: Final = frozenset({RANK_CRASH.name, STARTUP_FAILURE.name})
 OF_ITSELF: Final = frozenset({"-6", "-7"})  # signals by which a program ends for an error of its own: SIGABRT, SIGBUS
+SIGKILL: Final = frozenset({"-9", "137"})  # 137 is how a shell tells of its command
+CHILD_KILLED: Final = ("SIGKILL", "signal: Killed", "signal 9", "exit code -9", "exitcode -9", "exit code: -9", "exitcode: -9")
+"""How an error tells that a process was killed which its rank had begun: in the words of PyTorch's loader, multiprocessing, subprocess."""
 ENDING: Final = timedelta(seconds=5)  # a rank that the kernel killed may take so long to end: until then its kill wakes nobody
 PASSES, MARGIN = 2, 5.0  # an agent's passes after which it has told of what it sees, and seconds for its way
 
@@ -66,12 +69,32 @@ def explains(cause: Verdict, incident: IncidentTransition, died: Sequence[Death]
     if incident.new_state == State.RESOLVED or incident.fault not in FAILED:
         return (incident.fault, incident.device) == (cause.fault.name, cause.device) and incident.new_state != State.RESOLVED
     if cause.fault is HOST_OOM_KILL:
-        own = any(d.code.startswith("-") and d.code != "-9" for d in died)  # it ended by another signal
-        return abs(cause.onset - incident.onset) <= KILLED and not own
+        return abs(cause.onset - incident.onset) <= KILLED and _killed(cause, incident, died)
     if cause.onset - incident.onset > NEAR:
         return False
     saving = incident.run in cause.under and any(d.phase == Phase.CHECKPOINT for d in died)
     return saving or any(words in d.errors for d in died for words in TOLD[cause.fault.name])
+
+
+def _killed(cause: Verdict, incident: IncidentTransition, died: Sequence[Death]) -> bool:
+    """Whether what the kernel killed may have been a rank of the incident's run, or what a rank could not do without.
+
+    A rank that was killed ended by SIGKILL, or nobody knows how. One that ended with a code of its own did so for a reason of its own,
+    unless the kill was in its run's control group, or it tells that something of it was killed: a loader's process, say.
+    """
+    told = _told_last(cause)
+    if told.get("run", incident.run) != incident.run:
+        return False  # in the control group of another run
+    if any(d.code.startswith("-") and d.code not in SIGKILL for d in died):
+        return False
+    by_itself = [d for d in died if d.code and d.code not in SIGKILL]
+    return "run" in told or all(any(words in d.errors for words in CHILD_KILLED) for d in by_itself)
+
+
+def _told_last(cause: Verdict) -> Mapping[str, Any]:
+    """What the newest event that showed `cause` told, or where a reading did, what was read: `run` is whose control group it was."""
+    newest: Mapping[str, Any] = (cause.evidence.get("seen") or [{}])[-1]
+    return newest if "code" in newest else cause.evidence.get("place", {})
 
 
 def because(incident: IncidentTransition, cause: Verdict, now: datetime) -> dict[str, Any]:

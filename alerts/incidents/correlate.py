@@ -9,7 +9,8 @@ from alerts.detectors import rank_exit
 from alerts.detectors.verdict import Verdict
 from alerts.incidents.lifecycle import State, open_incident
 from alerts.transitions import LEADER
-from pipeline.catalog.faults import BY_NAME, HOST_DOWN, LAUNCHER_LOST, NODE_LEFT, RANK_STOPPED, TELEMETRY_LOST, Fault
+from pipeline.catalog.faults import BY_NAME, HOST_DOWN, LAUNCHER_LOST, NODE_LEFT, RANK_STOPPED, RESTART_LOOP, TELEMETRY_LOST, Fault
+from pipeline.catalog.rules import rules_of
 from pipeline.records import FindingTransition, IncidentTransition
 
 KILLED = timedelta(seconds=15)  # a rank that died this close to a kill for want of memory on its node, or to a peer's host, died of it
@@ -99,30 +100,45 @@ def refinement(incident: IncidentTransition, verdict: Verdict, now: datetime) ->
     """What `verdict` puts right in its incident: the place found later, or a cause that outranks the first. {} for nothing.
 
     Once an action is on its way the ranks are being stopped by us, so of a stall only a stopped rank is believed then.
+
+    It comes to rest whatever is seen how often: how deep a cause lies never falls, and among causes that lie equally deep neither
+    does the confidence.
     """
     same = (incident.fault, incident.node, incident.rank) == (verdict.fault.name, verdict.node, verdict.rank)
-    if same or incident.new_state == State.RECOVERING or incident.attempt != verdict.attempt:
+    deeper = depth(verdict.fault) - depth(BY_NAME[incident.fault])
+    if same or deeper < 0 or incident.new_state == State.RECOVERING or incident.attempt != verdict.attempt:
         return {}
-    outranks = verdict.fault is HOST_DOWN and (incident.fault == TELEMETRY_LOST.name or _explained(incident, verdict))
-    outranks = outranks or (verdict.fault is NODE_LEFT and incident.node != verdict.node and _explained(incident, verdict))
-    earlier = verdict.detector == rank_exit.NAME and incident.new_state in (State.OPEN, State.MITIGATING) and verdict.rank is not None
-    earlier = (
-        earlier and BY_NAME[incident.fault].layer == verdict.fault.layer and incident.onset is not None and verdict.onset <= incident.onset
-    )
     surer = verdict.confidence > incident.confidence and is_located(verdict)
     surer = surer and (incident.new_state == State.OPEN or verdict.fault is RANK_STOPPED)
-    if not (outranks or earlier or surer):
+    if not (surer or (_outranks(incident, verdict) if deeper else _first(incident, verdict))):
         return {}
-    changes: dict[str, Any] = rerooted(incident, verdict.fault, verdict.node, verdict.rank, verdict.confidence)
+    confidence = verdict.confidence if deeper else max(incident.confidence, verdict.confidence)
+    changes: dict[str, Any] = rerooted(incident, verdict.fault, verdict.node, verdict.rank, confidence)
     if incident.located_at is None and is_located(verdict):
         changes["located_at"] = now
     return changes
 
 
-def _explained(incident: IncidentTransition, verdict: Verdict) -> bool:
-    """Whether a fault of a run is explained by a node that is gone: its ranks are, too, and the others wait for them or died of it."""
+def depth(fault: Fault) -> int:
+    """How deep a cause lies: what explains other failures lies deeper than they, and is not explained by them."""
+    if fault in (RESTART_LOOP, HOST_DOWN, NODE_LEFT, TELEMETRY_LOST):
+        return {RESTART_LOOP: 5, HOST_DOWN: 4, NODE_LEFT: 3, TELEMETRY_LOST: 0}[fault]
+    return 2 if rules_of(fault) else 1  # what a rule shows is explicit
+
+
+def _outranks(incident: IncidentTransition, verdict: Verdict) -> bool:
+    """Whether a node that is gone explains a fault of its run: its ranks are gone, too, and the others wait for them or died of it."""
     near = incident.onset is not None and abs(verdict.onset - incident.onset) <= KILLED
-    return near and incident.fault != HOST_DOWN.name
+    if verdict.fault is HOST_DOWN:
+        return near or incident.fault == TELEMETRY_LOST.name
+    elsewhere = incident.node != verdict.node or incident.fault == LAUNCHER_LOST.name
+    return verdict.fault is NODE_LEFT and elsewhere and near
+
+
+def _first(incident: IncidentTransition, verdict: Verdict) -> bool:
+    """Whether the end of a rank came before what its incident is about, which came of it."""
+    ended = verdict.detector == rank_exit.NAME and verdict.rank is not None and incident.new_state in (State.OPEN, State.MITIGATING)
+    return ended and BY_NAME[incident.fault].layer == verdict.fault.layer and incident.onset is not None and verdict.onset <= incident.onset
 
 
 def rerooted(

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from alerts.detectors import fault_rule, heartbeat_lost
+from alerts.detectors import fault_rule, heartbeat_lost, node_left
 from alerts.detectors.verdict import Verdict
 from alerts.incidents.correlate import NEAR, incident_key, title
 from alerts.incidents.lifecycle import State
@@ -62,7 +62,7 @@ def member(one: FindingTransition | Verdict, incident: IncidentTransition, at: d
     """What a finding of `incident` is here; None where it is not a node's own fault, or its incident is about something else."""
     fault = one.fault if isinstance(one.fault, str) else one.fault.name
     run = one.key.rpartition("|")[2]
-    if one.detector not in (fault_rule.NAME, heartbeat_lost.NAME) or one.rank is not None or not one.node:
+    if one.detector not in (fault_rule.NAME, heartbeat_lost.NAME, node_left.NAME) or one.rank is not None or not one.node:
         return None
     early = incident.new_state in (State.OPEN, State.MITIGATING) and incident.recovered_at is None
     if not early or (incident.fault, incident.run, incident.rank) != (fault, run, None):

@@ -76,17 +76,18 @@ def decide(case: Case, now: datetime) -> Proposal | Refusal:
     launch = case.attempt.launch + 1
     return Proposal(
         kind=RESTART_RUN,
-        reason=f"{case.fault.summary.lower()}: restart {_where(case)} from the last complete checkpoint",
+        reason=f"{case.fault.summary.lower()}: {_how(case)}",
         attempt=case.attempt.attempt,
         launch=launch,
         new_attempt=f"{case.run.run}-{launch}",
     )
 
 
-def _where(case: Case) -> str:
+def _how(case: Case) -> str:
+    where = f"without {case.node}" if case.fault is HOST_DOWN else "in place"
     if case.fault is NODE_LEFT:
-        return "with the launchers that are there"
-    return f"without {case.node}" if case.fault is HOST_DOWN else "in place"
+        where = "on the nodes whose launchers are ready,"  # it may be among them, begun anew
+    return f"restart {where} from the last complete checkpoint"
 
 
 def _spent(case: Case, now: datetime) -> str | None:

@@ -1,6 +1,6 @@
 """Recovery: incidents into actions, and launchers' answers into their progress."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from alerts.book import Book
@@ -24,12 +24,12 @@ from alerts.recovery.envelope import (
     withdrawn,
 )
 from alerts.recovery.policy import Case, Proposal, Refusal, Restart, decide
-from alerts.silences import withheld
+from alerts.silences import Held, withheld
 from alerts.snapshot import AttemptLook, RunLook, Snapshot
 from alerts.transitions import follow
 from pipeline.catalog.actions import RESTART_RUN
 from pipeline.catalog.faults import BY_NAME as FAULTS
-from pipeline.catalog.faults import HOST_DOWN, Fault
+from pipeline.catalog.faults import HOST_DOWN, NODE_LEFT, Fault
 from pipeline.queries.last_step import last_step
 from pipeline.queries.restarts_of_run import restarts_of_run
 from pipeline.records import ActionTransition, FindingTransition, IncidentTransition
@@ -72,15 +72,27 @@ class Recovery:
 
     def bring_together(self, snapshot: Snapshot, now: datetime) -> None:
         """Issue the next attempt of each restart whose launchers, one a node, have all stopped or are known not to."""
-        down = {f.node for f in self.book.findings.values() if f.fault == HOST_DOWN.name}
         for action in self.book.open_actions():
             if action.kind == RESTART_RUN.name and action.new_state in UNDER_WAY:
-                self.book.write(*gather.again(snapshot, action, down, self.settings.recovery.gather, now))
+                self.book.write(*gather.again(snapshot, action, self._gone(action.attempt), self.settings.recovery.gather, now))
+
+    def _gone(self, attempt: str) -> dict[str, str]:
+        """The nodes that are known not to take part in the attempt after `attempt` unless they are heard again, and why."""
+        found = [f for f in self.book.findings.values() if f.node]
+        left = {f.node: "its launcher is gone" for f in found if f.fault == NODE_LEFT.name and f.attempt == attempt}
+        return left | {f.node: "its host is down" for f in found if f.fault == HOST_DOWN.name}
 
     def withheld(self, action: ActionTransition, now: datetime) -> str | None:
         """Why nothing may be done that `action` does; None where it may."""
-        held = withheld(self.book.holds.values(), now, self.book.incidents.get(action.incident), {action.node})
+        held = self._held(self.book.incidents.get(action.incident), {action.node}, action.attempt, now)
         return held.reason if held else None
+
+    def _held(self, incident: IncidentTransition | None, nodes: set[str], attempt: str, now: datetime) -> Held | None:
+        """What keeps us from acting on `nodes` of an attempt. A node that is gone is not acted on: a restart goes on without it."""
+        gone = self._gone(attempt).keys()
+        if incident and incident.node in gone:
+            incident = replace(incident, node="")
+        return withheld(self.book.holds.values(), now, incident, nodes - gone)
 
     def withdraw(self, now: datetime) -> None:
         """Take back what is under way and may not be done any more."""
@@ -105,7 +117,7 @@ class Recovery:
         finding = self._failing(incident, run.current)
         if finding is None or self._busy(incident, run.current):
             return
-        if held := withheld(self.book.holds.values(), now, incident, set(run.members)):
+        if held := self._held(incident, set(run.members), run.current.attempt, now):
             self._refuse(incident, Refusal(held.reason), now)
             return
         decided = decide(self._case(finding, incident, run, snapshot, now), now)

@@ -29,7 +29,7 @@ from exporters.job.tree import Tree, become_subreaper
 from exporters.sending.leftovers import folder_of
 from exporters.sending.sender import Sender
 from pipeline.catalog.actions import CAPTURE, RESTART_RUN, STOP_RUN
-from pipeline.catalog.runs import GONE, RUNNING, STARTING, STOPPING, WAITING, Nodes
+from pipeline.catalog.runs import GONE, RUNNING, STARTING, STOPPING, WAITING, Nodes, last_ranks
 from pipeline.clock import monotonic, utcnow
 from pipeline.settings import Settings
 
@@ -102,7 +102,7 @@ class Launcher:
             if self.loop.attempt:
                 self.loop.attempt.leave_nothing(_KILL_LIMIT)
             self._facts.close()
-            self._standing.say(GONE, self._standing.situation.attempt, self.launch)
+            self._standing.say(GONE, self._standing.situation.attempt, self.launch, ranks=last_ranks(self._standing.situation.state))
             self._poller.close()
             sender.close(_FLUSH if sender.stats().reachable else _FLUSH_BLIND)
             tell_losses(sender.stats(), self._shipper.dropped)

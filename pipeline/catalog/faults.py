@@ -78,7 +78,7 @@ NODE_LEFT = Fault(
     Severity.CRITICAL,
     5,
     RESTART_RUN,
-    "A node has left its run while the others go on: its launcher ended or began anew",
+    "A node has left its run",
     "see why that launcher ended; start one in its place, with the run's id, if the run waits for it",
 )
 RESTART_LOOP = Fault(

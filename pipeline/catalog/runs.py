@@ -19,6 +19,7 @@ READY: Final = "ready"  # the attempt is stopped here, and the next one may begi
 DONE: Final = "done"  # the command ended well here, not yet on the node that speaks for the run
 FINISHING: Final = "finishing"  # it ended well on the node that speaks for the run; the other nodes' ends are awaited
 GONE: Final = "gone"  # the launcher's last word: it ends
+WELL: Final = "well"  # stands for its ranks in the last word of a launcher whose command had ended well
 STATES: Final = frozenset({STARTING, RUNNING, STOPPING, WAITING, READY, DONE, FINISHING, GONE})
 
 
@@ -26,6 +27,16 @@ def check_run(run: str) -> None:
     """Raises InputError for a run id that cannot be part of a file's name or does not fit into a ring's header."""
     if not _RUN.fullmatch(run):
         raise InputError(f"run id {run!r} must be 1 to 60 letters, digits, dots, dashes or underscores, and begin with a letter or digit")
+
+
+def last_ranks(state: str) -> str:
+    """What a launcher that was in `state` says of its ranks with its last word."""
+    return WELL if state in (DONE, FINISHING) else ""
+
+
+def ended_well(state: str, ranks: str) -> bool:
+    """Whether a launcher has said, in what it said last, that its attempt's command ended well on its node."""
+    return state in (DONE, FINISHING) or (state == GONE and ranks == WELL)
 
 
 def unfit_node(node: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pipeline.catalog.runs import DONE, GONE, STARTING, STATES, check_run, meant, parse_nodes, unfit_node
+from pipeline.catalog.runs import GONE, STARTING, STATES, check_run, ended_well, meant, parse_nodes, unfit_node
 from pipeline.clock import Clock, monotonic, to_micros, utcnow
 from pipeline.errors import InputError, StoreError, StoreUnavailable
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, Reader, issued
@@ -227,9 +227,10 @@ class Beats:
         """Where the other launchers of an attempt stand; None while ingest has not been there for long enough to have heard them."""
         if now - self.began < FORGOTTEN:
             return None
-        heard = [(at, says) for (run, node), (at, says) in self.last.items() if run == question.run and node != question.node]
-        states = [str(says[0]) for at, says in heard if now - at < FORGOTTEN and says[1] == question.attempt]
-        return Others(states.count(DONE), sum(state not in (DONE, GONE) for state in states))
+        told = [(at, says) for (run, node), (at, says) in self.last.items() if run == question.run and node != question.node]
+        mine = [(now - at, str(says[0]), str(says[3])) for at, says in told if says[1] == question.attempt]
+        going = [state for silent, state, ranks in mine if silent < FORGOTTEN and state != GONE and not ended_well(state, ranks)]
+        return Others(sum(ended_well(state, ranks) for _, state, ranks in mine), len(going))
 
 
 class Board:

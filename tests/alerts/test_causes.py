@@ -309,6 +309,7 @@ def test_a_kill_that_no_rank_dies_of_is_told_after_five_seconds(training: Traini
     [
         pytest.param(16.0, "-9", "node-a", id="a quarter of a minute later"),
         pytest.param(3.0, "-11", "node-a", id="by another signal"),
+        pytest.param(7.0, "3", "node-a", id="by itself"),
         pytest.param(3.0, "-9", "node-b", id="on another node"),
     ],
 )
@@ -382,8 +383,33 @@ def test_a_file_system_explains_a_failure_only_by_its_words_or_by_what_was_being
 
 @given(st.integers(-60, 60), st.sampled_from(["", "1", "-9", "-11", "-6"]), st.sampled_from(["a", "b"]))
 def test_a_kill_explains_a_failure_close_to_it_on_its_node_that_no_other_signal_brought_about(seconds: int, code: str, node: str) -> None:
-    expected = node == "a" and abs(seconds) <= 15 and code in ("", "1", "-9")
+    expected = node == "a" and abs(seconds) <= 15 and code in ("", "-9")
     assert explains(cause(HOST_OOM_KILL, node, seconds, ""), crashed(), [Death(code, "", "")]) is expected
+
+
+LOADER = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "seen", "place", "expected"),
+    [
+        pytest.param("3", "", {"code": "node"}, {}, False, id="another process was killed, and the rank gave up by itself"),
+        pytest.param("1", LOADER, {"code": "node"}, {}, True, id="the rank's own child was killed, and it says so"),
+        pytest.param("1", "", {"code": "cgroup", "run": "r", "cgroup": "/job"}, {}, True, id="a process in the run's control group was"),
+        pytest.param("1", "", {"value": 1.0}, {"run": "r", "cgroup": "/job"}, True, id="so the group's count says"),
+        pytest.param("-9", "", {"code": "cgroup", "run": "q", "cgroup": "/other"}, {}, False, id="in another run's"),
+        pytest.param("-9", "", {"code": "node"}, {"code": "node"}, True, id="killed, and the group is not known"),
+        pytest.param("137", "", {"code": "node"}, {}, True, id="killed beneath a shell"),
+        pytest.param("", "", {"code": "node"}, {}, True, id="nobody knows how it ended"),
+    ],
+)
+def test_a_rank_that_ended_by_itself_died_of_a_kill_only_where_it_was_in_its_group_or_it_says_so(
+    code: str, error: str, seen: dict[str, Any], place: dict[str, Any], expected: bool
+) -> None:
+    kill = replace(
+        cause(HOST_OOM_KILL, seconds=-7, device=""), evidence={"seen": [{"at": "noon", **seen}], "place": {"node": "a", **place}}
+    )
+    assert explains(kill, crashed(), [Death(code, "", error)]) is expected
 
 
 def test_what_ended_the_ranks_is_read_from_the_failures_own_evidence() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from alerts.detectors import heartbeat_lost, rank_exit, step_stall
+from alerts.detectors import heartbeat_lost, node_left, rank_exit, step_stall
 from alerts.detectors.stall_limit import limit
 from alerts.diagnosis.localise import localise
 from alerts.snapshot import AttemptLook, LauncherLook, Pace, RankExit, RankLook, RunLook, Snapshot
@@ -121,6 +121,12 @@ def test_an_exit_without_status_is_a_crash_in_the_middle_of_a_step_and_none_betw
     assert not rank_exit.detect(seen(rank(0, 0.1), between, exits=exits), NOW)
     looked_before = rank(1, 1.0, at=ago(1.2))
     assert not rank_exit.detect(seen(rank(0, 0.1), looked_before, exits=exits), NOW), "it may have finished its step since"
+
+
+def test_an_attempt_that_the_leader_closed_because_its_first_node_was_gone_did_not_fail_by_itself() -> None:
+    closed = attempt(state="ended", ended_at=ago(1), exit_code=None, reason="a, which speaks for it, is gone")
+    assert not rank_exit.detect(seen(rank(0, 1), runs=[run(closed)]), NOW)
+    assert rank_exit.detect(seen(rank(0, 1), runs=[run(replace(closed, exit_code=9))]), NOW), "a command that failed did"
 
 
 def test_a_failure_before_the_first_step_is_a_start_up_failure() -> None:
@@ -331,6 +337,13 @@ def test_a_launcher_that_is_silent_while_its_nodes_agent_speaks_is_lost_and_noth
     assert not heartbeat_lost.detect(alone(age=9.0), NOW)
 
 
+def test_a_launcher_of_which_nothing_is_heard_for_a_quarter_of_an_hour_is_lost_where_no_agent_is_there() -> None:
+    unwatched = seen(launchers=(launcher(890.0),), runs=[replace(run(), changed_at=ago(5000))], ingest_steady=5000.0)
+    assert not heartbeat_lost.detect(unwatched, NOW)
+    (verdict,) = heartbeat_lost.detect(replace(unwatched, launchers=(launcher(905.0),)), NOW)
+    assert verdict.reason == "the launcher on a has been silent for 905 s and no agent is heard there"
+
+
 def test_a_launcher_that_died_between_two_attempts_is_lost_too() -> None:
     waiting = run(attempt(state="ended", ended_at=ago(60), exit_code=1))
     (verdict,) = heartbeat_lost.detect(seen(runs=[waiting], launchers=(launcher(50.0),), agents={"a": 3.0}, ingest_steady=60.0), NOW)
@@ -348,48 +361,71 @@ def of_two(*launchers: LauncherLook, **changes: Any) -> Snapshot:
 
 def test_one_of_several_whose_launcher_ended_has_left_its_run_which_begins_anew() -> None:
     gone = replace(launcher(3.0, "b"), state="gone")
-    (verdict,) = heartbeat_lost.detect(of_two(launcher(0.3), gone), NOW)
+    (verdict,) = node_left.detect(of_two(launcher(0.3), gone), NOW)
     assert (verdict.fault.name, verdict.node, verdict.rank, verdict.attempt, verdict.onset) == ("node_left", "b", None, "r-1", ago(3))
     assert verdict.fault.first_action is RESTART_RUN
     assert verdict.reason == "b has left attempt r-1: its launcher ended"
-    assert not heartbeat_lost.detect(of_two(launcher(0.3), replace(gone, age=1.0)), NOW), "the whole job may be ending"
+    assert not node_left.detect(of_two(launcher(0.3), replace(gone, age=1.0)), NOW), "the whole job may be ending"
     stopping = [run(attempt(state="stopping", stopping_at=ago(2), **TWO))]
-    assert not heartbeat_lost.detect(of_two(launcher(0.3), gone, runs=stopping), NOW), "it is"
+    assert not node_left.detect(of_two(launcher(0.3), gone, runs=stopping), NOW), "it is"
 
 
 def test_one_of_several_that_was_started_anew_has_left_its_attempt_at_once() -> None:
     anew = replace(launcher(0.3, "b"), state="starting", attempt="", waited=4.0)
-    (verdict,) = heartbeat_lost.detect(of_two(launcher(0.3), anew), NOW)
+    (verdict,) = node_left.detect(of_two(launcher(0.3), anew), NOW)
     assert (verdict.fault.name, verdict.node, verdict.onset) == ("node_left", "b", ago(4.3))
     assert verdict.reason == "b has left attempt r-1: its launcher was started anew"
-    assert not heartbeat_lost.detect(of_two(launcher(0.3), replace(anew, waited=99.0)), NOW), (
+    assert not node_left.detect(of_two(launcher(0.3), replace(anew, waited=99.0)), NOW), (
         "it asked when the attempt was issued: it is taking it up"
     )
     both = [replace(anew, node=node) for node in "ab"]
-    assert not heartbeat_lost.detect(of_two(*both), NOW), "nobody is left to carry the attempt: they are given a new one"
+    assert not node_left.detect(of_two(*both), NOW), "nobody is left to carry the attempt: they are given a new one"
 
 
 def test_one_of_several_whose_launcher_is_silent_has_left_once_its_ranks_are_gone_too() -> None:
     silent = launcher(12.0, "b")
+    assert not node_left.detect(of_two(launcher(0.3), silent), NOW), "its ranks work"
     (verdict,) = heartbeat_lost.detect(of_two(launcher(0.3), silent), NOW)
-    assert verdict.fault.name == "launcher_lost", "its ranks work"
+    assert verdict.fault.name == "launcher_lost"
     dead = replace(of_two(launcher(0.3), silent), ranks=(rank(0, 0.1), rank(1, 0.1, node="b", process_state="Z")))
-    assert {v.fault.name: v.reason for v in heartbeat_lost.detect(dead, NOW)}["node_left"] == (
-        "b has left attempt r-1: its launcher is gone and so are its ranks"
-    )
+    (verdict,) = node_left.detect(dead, NOW)
+    assert verdict.reason == "b has left attempt r-1: its launcher is gone and so are its ranks"
+
+
+def test_one_whose_ranks_nobody_sees_has_left_once_its_launcher_is_silent_for_two_heartbeats() -> None:
+    unseen = replace(of_two(launcher(0.3), launcher(19.0, "b")), ranks=())
+    assert not node_left.detect(unseen, NOW)
+    (verdict,) = node_left.detect(replace(unseen, launchers=(launcher(0.3), launcher(20.5, "b"))), NOW)
+    assert (verdict.node, verdict.confidence, verdict.onset) == ("b", 0.8, ago(20.5))
+    assert verdict.reason == "b has left attempt r-1: its launcher has been silent for 20 s, and nothing is seen of its ranks"
+    seen_at_work = of_two(launcher(0.3), launcher(40.0, "b"))
+    assert not node_left.detect(seen_at_work, NOW), "its ranks are seen to work"
+
+
+@pytest.mark.parametrize(("state", "ranks"), [("done", ""), ("finishing", ""), ("gone", "well")])
+def test_one_whose_command_ended_well_has_not_left_and_is_not_missed(state: str, ranks: str) -> None:
+    well = replace(launcher(70.0, "b"), state=state, ranks=ranks)
+    at_rest = of_two(launcher(0.3), well)
+    assert not node_left.detect(at_rest, NOW)
+    assert not heartbeat_lost.detect(at_rest, NOW)
+    down = replace(at_rest, ranks=(rank(0, 0.1),), agents={"a": 1.0, "b": 70.0})
+    assert not heartbeat_lost.detect(down, NOW), "nor is its host"
+    assert not node_left.detect(down, NOW)
+    before = of_two(launcher(0.3), replace(well, attempt="r-0"))
+    assert heartbeat_lost.detect(before, NOW) or node_left.detect(before, NOW), "it ended well in another attempt"
 
 
 def test_who_left_is_back_with_the_next_attempt_and_a_launcher_that_began_anew_is_not_the_one_that_was_lost() -> None:
     gone = replace(launcher(3.0, "b"), state="gone")
-    left = opened(heartbeat_lost.detect(of_two(launcher(0.3), gone), NOW)[0])
+    left = opened(node_left.detect(of_two(launcher(0.3), gone), NOW)[0])
     lost = opened(heartbeat_lost.detect(of_two(launcher(0.3), launcher(12.0, "b")), NOW)[0])
     anew = of_two(launcher(0.3), replace(launcher(0.3, "b"), state="starting", attempt=""))
-    assert heartbeat_lost.clears(left, anew, NOW) is heartbeat_lost.clears(lost, anew, NOW) is None
+    assert node_left.clears(left, anew, NOW) is heartbeat_lost.clears(lost, anew, NOW) is None
     assert heartbeat_lost.clears(lost, of_two(launcher(0.3), launcher(0.3, "b")), NOW) == "the launcher is heard again"
     second = [run(attempt(**TWO), attempt(2, **TWO))]
-    for finding in (left, lost):
-        assert heartbeat_lost.clears(finding, replace(anew, runs=tuple(second)), NOW) is not None
-    assert heartbeat_lost.clears(left, replace(anew, runs=tuple(second)), NOW) == "attempt r-2 took its place"
+    for finding, detector in ((left, node_left), (lost, heartbeat_lost)):
+        assert detector.clears(finding, replace(anew, runs=tuple(second)), NOW) is not None
+    assert node_left.clears(left, replace(anew, runs=tuple(second)), NOW) == "attempt r-2 took its place"
 
 
 def test_a_host_that_takes_agent_and_launcher_at_once_is_not_called_a_lost_launcher_first() -> None:

@@ -58,7 +58,7 @@ def first(snapshot: Snapshot, used: dict[str, AttemptLook] | None = None) -> lis
 
 
 def again(snapshot: Snapshot, *down: str, at: datetime = NOW) -> list[Transition]:
-    return gather.again(snapshot, RESTART, set(down), PATIENCE, at)
+    return gather.again(snapshot, RESTART, dict.fromkeys(down, "its host is down"), PATIENCE, at)
 
 
 # --- the first attempt -------------------------------------------------------------------------
@@ -187,6 +187,25 @@ def test_one_whose_launcher_said_that_it_ends_is_not_waited_for() -> None:
     assert isinstance(issued, AttemptTransition) and issued.nodes == "a,c"
     assert short_of(look(*here, runs=(old,)), old, "") == "", "two are left, and two suffice"
     assert "2 are left" in short_of(look(*(replace(one, nodes="3") for one in here), runs=(old,)), old, "")
+
+
+def test_one_whose_launcher_is_known_to_be_gone_is_not_waited_for_and_takes_part_where_it_is_heard_again() -> None:
+    old, here = run(attempt(nodes=("a", "b", "c"))), [launcher("a", nodes="2:3"), launcher("c", nodes="2:3")]
+    killed = {"b": "its launcher is gone"}
+    told, issued = gather.again(look(*here, runs=(old,)), RESTART, killed, PATIENCE, NOW)
+    assert told.reason == "b is left out: its launcher is gone"
+    assert isinstance(issued, AttemptTransition) and issued.nodes == "a,c"
+    back = look(*here, asking("b", 3.0, nodes="2:3"), runs=(old,))
+    (issued,) = gather.again(back, RESTART, killed, PATIENCE, NOW)
+    assert isinstance(issued, AttemptTransition) and issued.nodes == "a,b,c"
+
+
+def test_spares_are_not_given_the_work_of_a_run_that_ended_well_on_every_node() -> None:
+    silent = [launcher("a", "finishing", attempt="r-1", age=12.0), launcher("b", "gone", attempt="r-1", ranks="well", age=12.0)]
+    over = run(attempt())
+    assert first(look(asking("c", 60.0), asking("d", 60.0), *silent, runs=(over,))) == []
+    failed = [silent[0], replace(silent[1], ranks="")]
+    assert first(look(asking("c", 60.0), asking("d", 60.0), *failed, runs=(over,)))[0].nodes == "c,d"
 
 
 def test_a_first_node_whose_launcher_began_anew_takes_part_and_the_leader_tells_the_end_that_it_cannot() -> None:

@@ -1,9 +1,13 @@
 """A launcher that is killed: it is found and told, and its run is ended once when nothing of it is left. And who comes after it."""
 
+from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from alerts.detectors.heartbeat_lost import RANKS_GONE
-from pipeline.records import RunTransition
+from alerts.recovery.actuators.lost_runs import ALL_WELL
+from pipeline.records import AttemptTransition, Beat, Request, RunTransition
 
 
 def running(world: Any) -> None:
@@ -195,3 +199,90 @@ def test_a_command_that_ends_before_its_launcher_speaks_again_gets_no_second_att
 
 def issued(world: Any, launch: int) -> list[str]:
     return [a.attempt for a in world.attempts() if (a.new_state, a.launch, a.actor) == ("issued", launch, "leader")]
+
+
+# --- of several nodes, once their commands have ended well ----------------------------------------
+
+
+def says(world: Any, node: str, state: str, ranks: str = "") -> None:
+    what = {"run": world.name, "attempt": f"{world.name}-1", "launch": 1, "nodes": "1:2"}
+    world.put(Beat(component="launcher", at=world.now, node=node, state=state, ranks=ranks, **what))
+
+
+def of_two(world: Any) -> None:
+    """A run on node-a, which speaks for it, and node-b, whose commands have both begun."""
+    world.run()
+    for state in ("issued", "starting", "running"):
+        one = {"run": world.name, "attempt": f"{world.name}-1", "launch": 1, "node": "node-a", "nodes": "node-a,node-b"}
+        world.put(AttemptTransition(old_state="", new_state=state, reason="", actor="launcher", at=world.now, **one))
+    passes(world, 20, {"node-a": "running", "node-b": "running"})
+
+
+def passes(world: Any, seconds: int, states: dict[str, str]) -> None:
+    for second in range(seconds):
+        world.wait(1)
+        world.ingest()
+        for node, state in states.items():
+            says(world, node, state)
+        if second % 5 == 0:
+            agents = [{"device_id": n, "ts": world.now, "node": f"node-{node}", "load1": 1.0} for n, node in enumerate("ab")]
+            world.store.insert_rows("host_raw", agents, token=f"agents:{world.mono}")
+        world.tick()
+
+
+def test_a_node_that_leaves_or_is_killed_after_its_command_ended_well_costs_the_others_nothing(world: Any) -> None:
+    of_two(world)
+    passes(world, 3, {"node-a": "running", "node-b": "done"})
+    world.wait(0.2)
+    says(world, "node-b", "gone", "well")
+    passes(world, 90, {"node-a": "running"})
+    assert not world.findings() and not world.actions()
+    assert [r.new_state for r in runs(world)] == ["started"]
+
+
+def test_a_run_that_ended_well_everywhere_is_finished_by_the_leader_where_who_speaks_for_it_was_killed(world: Any) -> None:
+    of_two(world)
+    world.attempt("ended", exit_code=0)
+    passes(world, 3, {"node-a": "finishing", "node-b": "running"})
+    passes(world, 30, {"node-b": "running"})
+    assert [r.new_state for r in runs(world)] == ["started"], "the other node still works"
+    passes(world, 3, {"node-b": "done"})
+    assert [(r.new_state, r.actor, r.exit_code, r.reason) for r in runs(world)][1:] == [("finished", "leader", 0, ALL_WELL)]
+    assert not world.findings() and not world.actions()
+
+
+@pytest.mark.parametrize("node", ["node-a", "node-b"], ids=["who speaks for the run", "another"])
+def test_a_node_in_maintenance_is_drained_and_the_run_goes_on_without_it_at_once(world: Any, node: str) -> None:
+    of_two(world)
+    until = world.now + timedelta(hours=2)
+    world.put(Request(intent="m", at=world.now, kind="maintain", target=f"node={node}", actor="ann", reason="disk", ends_at=until))
+    other = {"node-a": "node-b", "node-b": "node-a"}[node]
+    world.wait(0.2)
+    says(world, node, "gone")
+    passes(world, 4, {other: "running"})
+    assert [(a.kind, a.new_state) for a in world.actions()] == [("restart_run", "issued")]
+    assert world.incidents()[-1].node == node
+
+
+def test_a_run_with_a_node_in_maintenance_is_not_begun_anew_for_what_happens_on_another(world: Any) -> None:
+    of_two(world)
+    until = world.now + timedelta(hours=2)
+    world.put(Request(intent="m", at=world.now, kind="maintain", target="node=node-b", actor="ann", reason="disk", ends_at=until))
+    world.exits(0, "-9")
+    passes(world, 2, {"node-a": "waiting", "node-b": "running"})
+    assert not world.actions(), "a restart would be one of the ranks on node-b, too"
+    assert world.incidents()[-1].reason.startswith("no action: node=node-b is in maintenance until ")
+
+
+def test_a_run_whose_launchers_are_gone_ends_also_where_no_agent_is_there(world: Any) -> None:
+    world.run()
+    world.attempt("running")
+    world.beat()
+    for _ in range(92):
+        world.wait(10)
+        world.ingest()
+        world.tick()
+        if len(runs(world)) > 1:
+            break
+    assert [(r.new_state, r.actor) for r in runs(world)] == [("started", "launcher"), ("failed", "leader")]
+    assert {f.fault for f in world.findings()} == {"launcher_lost"}

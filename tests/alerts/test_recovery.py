@@ -14,7 +14,7 @@ from alerts.recovery.envelope import expire, propose, renew, settled_by_rows, st
 from alerts.recovery.policy import Case, Proposal, Refusal, Restart, decide
 from alerts.snapshot import Answer, AttemptLook, RunLook
 from pipeline.catalog.actions import END_RUN, RESTART_RUN
-from pipeline.catalog.faults import HOST_DOWN, RANK_CRASH, STARTUP_FAILURE, TELEMETRY_LOST, Fault
+from pipeline.catalog.faults import HOST_DOWN, NODE_LEFT, RANK_CRASH, STARTUP_FAILURE, TELEMETRY_LOST, Fault
 from pipeline.catalog.layers import ActionMode
 from pipeline.records import ActionTransition
 from pipeline.settings import RecoverySettings, Settings
@@ -90,6 +90,12 @@ def test_a_host_that_is_down_is_left_out_where_enough_nodes_are_left() -> None:
     proposal = decide(case(HOST_DOWN), NOW)
     assert isinstance(proposal, Proposal)
     assert (proposal.kind, proposal.reason[-51:]) == (RESTART_RUN, "restart without a from the last complete checkpoint")
+
+
+def test_what_is_done_about_a_node_that_left_reads_as_a_sentence() -> None:
+    proposal = decide(case(NODE_LEFT), NOW)
+    assert isinstance(proposal, Proposal)
+    assert proposal.reason == ("a node has left its run: restart on the nodes whose launchers are ready, from the last complete checkpoint")
 
 
 @pytest.mark.parametrize(("fault", "why"), [(HOST_DOWN, "does not answer"), (TELEMETRY_LOST, "nothing is done")])

@@ -144,6 +144,9 @@ def test_a_stage_that_a_resolved_incident_never_needed_is_told_from_one_that_the
     over = replace(row, new_state="resolved", at=row.at + timedelta(seconds=5), resolved_at=row.at + timedelta(seconds=5), run="r")
     seed.write(over)  # resolved 45 s before the run was stopped
     assert "not needed recovered" in says(console("incident", incident="inc-warning"))
+    seed.write(replace(over, incident="inc-3", next_attempt="r-2", acted_at=over.at))
+    restarted = says(console("incident", incident="inc-3"))
+    assert "not known recovered" in restarted and "not known caught up" in restarted, "its run tells no steps"
     seed.write(replace(over, incident="inc-2"), replace(over, incident="inc-2", at=seed.back(10), resolved_at=seed.back(10)))
     assert "not reached recovered" in says(console("incident", incident="inc-2"))
 

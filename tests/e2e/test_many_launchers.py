@@ -267,6 +267,36 @@ def test_the_run_finishes_when_the_last_node_has_and_not_with_the_one_that_speak
     assert last.node == "b", "the failure of the last one is still one of the run"
 
 
+def test_a_node_whose_command_ended_well_may_leave_and_the_others_end_their_work_undisturbed(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "2")
+    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.say("finish-b")
+    effort.until(lambda: {"state": "done"} in effort.heard("b"))
+    effort.launchers["b"].send_signal(signal.SIGTERM)
+    assert effort.launchers["b"].wait(20) == 0
+    time.sleep(5.0)  # longer than a launcher's last word is left alone
+    effort.say("finish-a")
+    assert effort.launchers["a"].wait(30) == 0
+    effort.until(lambda: effort.states()[-1] == "finished")
+    assert run_transitions(effort.store, effort.run)[-1].reason == "the command ended well"
+    assert effort.carried(2) == [] and not effort.incidents()
+
+
+def test_finished_work_is_not_run_again_where_who_speaks_for_the_run_is_killed_before_it_said_so(effort: Effort) -> None:
+    for node in ("a", "b"):
+        effort.launch(node, "2")
+    effort.until(lambda: effort.carried(1) == ["a", "b"])
+    effort.say("finish-a")
+    effort.until(lambda: {"state": "finishing"} in effort.heard("a"))
+    effort.launchers["a"].kill()
+    effort.say("finish-b")
+    assert effort.launchers["b"].wait(60) == 0
+    effort.until(lambda: effort.states()[-1] == "finished")
+    assert run_transitions(effort.store, effort.run)[-1].actor == "leader"
+    assert effort.carried(2) == [] and not effort.incidents()
+
+
 def test_a_stop_ends_those_that_work_and_the_spare_that_waits(effort: Effort) -> None:
     effort.begin("2")
     effort.launch("c", "2")

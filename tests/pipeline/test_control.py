@@ -186,7 +186,9 @@ def test_who_is_finishing_hears_how_many_of_its_attempt_ended_well_too_and_how_m
     beats.due(replace(QUESTION, run="s", node="n8"), 105.0)
     assert beats.others(mine, 109.0) is None, "ingest has just begun: it cannot know who is there"
     assert beats.others(mine, 111.0) == Others(finished=1, unfinished=2)
-    assert beats.others(mine, 115.0) == Others(finished=0, unfinished=0), "nobody waits for the silent"
+    assert beats.others(mine, 115.0) == Others(finished=1, unfinished=0), "nobody waits for the silent, and what ended well stays so"
+    beats.due(replace(QUESTION, node="n2", state="gone", attempt="r-1", ranks="well"), 116.0)
+    assert beats.others(mine, 300.0) == Others(finished=1, unfinished=0), "also where its launcher has left since"
     assert Answer(7, None, (), others=Others(1, 2)).to_json()["others"] == {"finished": 1, "unfinished": 2}
 
 

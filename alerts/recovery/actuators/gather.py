@@ -2,11 +2,11 @@
 
 A start waits until as many have come as the run takes at most, or for `patience` seconds once enough are there. A
 restart is a barrier: every node of the attempt that was stopped must say that it is ready. One that does not is named
-and left out, after `patience` seconds or at once where its host is known to be down or its launcher said that it ends;
-waiting launchers (spares) fill in.
+and left out, after `patience` seconds or at once where its host is known to be down, its launcher to be gone or said that it
+ends; waiting launchers (spares) fill in.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -100,19 +100,19 @@ def barrier(snapshot: Snapshot, action: ActionTransition) -> Barrier | None:
     )
 
 
-def again(snapshot: Snapshot, action: ActionTransition, down: Collection[str], patience: float, now: datetime) -> list[Transition]:
+def again(snapshot: Snapshot, action: ActionTransition, gone: Mapping[str, str], patience: float, now: datetime) -> list[Transition]:
     """What ends the barrier of a restart under way: the next attempt, and what is to be told of who is left out. Empty while it holds.
 
-    `down` are nodes whose host is known to be down. Nobody is left out for a silence that may be ingest's own.
+    `gone` are nodes that are known not to come, each with why. Nobody is left out for a silence that may be ingest's own.
     """
     found = barrier(snapshot, action)
     if found is None or len(found.chosen) < found.wanted.least:
         return []
     waited = min((now - action.at).total_seconds(), snapshot.ingest_steady or 0.0)
-    unknown = [node for node in found.missing if node not in found.left and node not in down]
+    unknown = [node for node in found.missing if node not in found.left and node not in gone]
     if unknown and waited < patience:
         return []
-    why = _left_out(found, down, patience)
+    why = _left_out(found, gone, patience)
     joined = [one for one in found.chosen if one.node not in found.old.nodes]
     why += f"; taken in: {_names(joined)}" if joined else ""
     made: list[Transition] = []
@@ -145,15 +145,16 @@ def _on_its_way(last: AttemptLook, here: Sequence[LauncherLook], now: datetime) 
 
 
 def _goes_on(snapshot: Snapshot, run: RunLook, current: AttemptLook) -> bool:
-    """Whether the run has an attempt that somebody carries or waits behind."""
-    return run.state == "started" and any(one.attempt == current.attempt or one.state == READY for one in snapshot.launchers_of(run.run))
+    """Whether the run has an attempt that somebody carries or waits behind, or that ended well everywhere and is only to be told so."""
+    carried = any(one.attempt == current.attempt or one.state == READY for one in snapshot.launchers_of(run.run))
+    return run.state == "started" and (carried or snapshot.all_well(run))
 
 
-def _left_out(found: Barrier, down: Collection[str], patience: float) -> str:
+def _left_out(found: Barrier, gone: Mapping[str, str], patience: float) -> str:
     def why(node: str) -> str:
-        if node in down:
-            return "its host is down"
-        return "its launcher ended" if node in found.left else f"its launcher was not ready within {patience:g} s"
+        if node in found.left:
+            return "its launcher ended"
+        return gone.get(node) or f"its launcher was not ready within {patience:g} s"
 
     return "".join(f"; {node} is left out: {why(node)}" for node in found.missing)
 

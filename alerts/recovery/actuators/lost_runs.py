@@ -1,25 +1,46 @@
-"""The end of runs whose launcher is gone: who would write it is no more, so the leader does, once nothing of the run is left."""
+"""The end of runs that nobody speaks for any more: who would write it is gone, so the leader does, once nothing of the run is left."""
 
 from datetime import datetime
 
 from alerts.book import Book
-from alerts.detectors.heartbeat_lost import RANKS_GONE, UNHEARD, lost_launchers
+from alerts.detectors.heartbeat_lost import RANKS_GONE, UNHEARD, deaf, lost_launchers
 from alerts.snapshot import GONE, LauncherLook, RunLook, Snapshot
 from alerts.transitions import follow
-from pipeline.catalog.faults import LAUNCHER_LOST, NODE_LEFT
+from pipeline.catalog.faults import HOST_DOWN
 from pipeline.queries.run_transitions import run_transitions
+
+ALL_WELL = "the command ended well on every node, and the launcher that speaks for the run is gone"
 
 
 def end(book: Book, snapshot: Snapshot, now: datetime) -> None:
-    """Write the end of each run that is found to be lost and is over. Raises StoreError."""
-    found = {f.run for f in book.findings.values() if f.fault in (LAUNCHER_LOST.name, NODE_LEFT.name)}
+    """Write the end of each run that is over and has nobody to say so. Raises StoreError.
+
+    A run with a host that is down is not ended: it may be the network alone.
+    """
+    down = {f.run for f in book.findings.values() if f.fault == HOST_DOWN.name}
     for run in snapshot.runs:
-        lost = lost_launchers(snapshot, run, now) if run.run in found else []
-        if len(lost) < len(run.members) or not is_over(snapshot, run, min(lost, key=lambda one: one.age)):
+        if unspoken(snapshot, run):
+            state, reason, code = "finished", ALL_WELL, 0
+        elif run.run not in down and is_lost(snapshot, run, now):
+            state, reason, code = "failed", RANKS_GONE, None
+        else:
             continue
         last = run_transitions(book.store, run.run)[-1]
         if last.new_state == "started":  # else the launcher's own word came in just now
-            book.write_end(last, follow(last, "failed", RANKS_GONE, now))
+            book.write_end(last, follow(last, state, reason, now, exit_code=code))
+
+
+def unspoken(snapshot: Snapshot, run: RunLook) -> bool:
+    """Whether every command of a run on several nodes ended well, and nobody is left to say that it has finished."""
+    if run.state != "started" or run.abandoned or deaf(snapshot) or not snapshot.all_well(run):
+        return False
+    return all(one.age > snapshot.detect.heartbeat for one in snapshot.launchers if one.run == run.run and one.node == run.members[0])
+
+
+def is_lost(snapshot: Snapshot, run: RunLook, now: datetime) -> bool:
+    """Whether all launchers of a run are gone, and with them all of its ranks."""
+    lost = lost_launchers(snapshot, run, now)
+    return len(lost) == len(run.members) and is_over(snapshot, run, min(lost, key=lambda one: one.age))
 
 
 def is_over(snapshot: Snapshot, run: RunLook, launcher: LauncherLook) -> bool:
