@@ -183,6 +183,7 @@ class Launcher:
             request.id if request else "",
             issued.nodes,
             issued.master,
+            self.command,
         )
         try:
             attempt = self.loop.attempt = begin(start, self._tree, self._journal, self.loop.selector, self._shipper)
