@@ -359,12 +359,21 @@ def test_the_launcher_sends_what_an_attempt_runs_with(launch, plane, repository,
 
 
 def test_the_command_is_recorded_as_it_was_given_with_the_node_s_place_not_filled_in(launch, plane, tmp_path) -> None:
-    started = launch("sh", "-c", f"echo {{node_rank}}; until [ -e {tmp_path}/told ]; do sleep 0.05; done")
+    plane.nodes = ["node-b", "node-a", "node-c"]
+    started = launch("sh", "-c", "echo {node_rank} of {nnodes}; sleep 600", "--nnodes", "3")
     (sent,) = plane.until(lambda p: p.records("surefoot.facts"))
-    (tmp_path / "told").touch()
-    assert started.wait() == 0
-    assert "echo {node_rank};" in sent["facts"]["code.argv"]
-    assert [line.body for line in plane.lines()] == ["0"]
+    plane.until(lambda p: p.lines())
+    started.process.terminate()
+    started.wait()
+    assert sent["facts"]["code.argv"] == "sh -c 'echo {node_rank} of {nnodes}; sleep 600' --nnodes 3"
+    assert [line.body for line in plane.lines()] == ["1 of 3"]
+
+
+def test_a_run_whose_ranks_do_not_tell_how_many_they_are_has_one_on_each_node(launch, plane) -> None:
+    plane.nodes = ["node-a", "node-b", "node-c"]
+    launch("sh", "-c", "sleep 600", "--nnodes", "3")
+    (running,) = plane.until(lambda p: p.transitions("running"))
+    assert running["ranks"] == 3
 
 
 def test_a_secret_on_the_command_line_is_not_in_the_run_s_record_either(launch, plane) -> None:
