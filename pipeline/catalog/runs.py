@@ -21,6 +21,22 @@ FINISHING: Final = "finishing"  # it ended well on the node that speaks for the 
 GONE: Final = "gone"  # the launcher's last word: it ends
 STATES: Final = frozenset({STARTING, RUNNING, STOPPING, WAITING, READY, DONE, FINISHING, GONE})
 
+ENDED_WELL: Final = "the command ended well"
+_HERE: Final = f"{ENDED_WELL} here; "
+
+
+def ended_here(missing: int, others: int) -> str:
+    """Why a run is over whose command ended well on the node that speaks for it; of `others` nodes `missing` did not say so."""
+    return f"{_HERE}{missing} of {others} other nodes did not say so" if missing else ENDED_WELL
+
+
+UNHEARD: Final = f"{_HERE}without the control plane nobody knows of the other nodes"
+
+
+def ended_in_part(reason: str) -> bool:
+    """Whether a run ended well for this reason, and not all its nodes are known to have done so."""
+    return reason.startswith(_HERE)
+
 
 def check_run(run: str) -> None:
     """Raises InputError for a run id that cannot be part of a file's name or does not fit into a ring's header."""
