@@ -123,7 +123,7 @@ class Launcher:
     def _first(self) -> Next | End:
         """The first attempt: the one that the leader issues, or our own where nobody answers in time."""
         if self.nodes.several:
-            return self._meeting.first(self.launch, Search(self.checkpoints)) or self._blind("the control plane does not answer")
+            return self._meeting.first(self.launch, Search(self.checkpoints)) or self._blind(self._poller.away)
         self._poller.start()
         deadline = monotonic() + self.settings.job.control_timeout
         while monotonic() < deadline:

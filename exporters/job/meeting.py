@@ -55,7 +55,7 @@ class Meeting:
         """The next attempt that takes this node in, after one that was begun without it."""
         self._await(search)
         self.say(STARTING, "", launch, search.told)
-        return self._come(launch) or End(_FAILED, "the control plane does not answer")
+        return self._come(launch) or End(_FAILED, self.poller.away)
 
     def _come(self, launch: int) -> Next | End | None:
         without, deadline = "", monotonic() + self.patience.gather_timeout
