@@ -12,6 +12,7 @@ MOST_NODES: Final = 100_000
 SLACK: Final = timedelta(seconds=2)  # between the clocks of ingest, which hears launchers ask, and of the leader, which issues attempts
 ASKS: Final = 4.0  # seconds: who waits asks about every second, and one that is gone must not be counted on
 _RUN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
+_NODE: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:-]*")  # what stands in lists, in names of files and in addresses of pages
 _NODES: Final = re.compile(r"(\d{1,6})(?::(\d{1,6}))?", re.ASCII)
 
 STARTING, RUNNING, STOPPING, WAITING = "starting", "running", "stopping", "waiting"
@@ -46,7 +47,9 @@ def check_run(run: str) -> None:
 
 def unfit_node(node: str) -> str:
     """Why `node` cannot be a node's name, and what to do; "" where it can."""
-    return "must not hold a comma, which parts the names in a list of nodes: give this machine one name" if "," in node else ""
+    if _NODE.fullmatch(node):
+        return ""
+    return "must be letters, digits, dots, dashes, underscores or colons, and begin with no dot or dash: give it one (SUREFOOT_NODE)"
 
 
 @dataclass(frozen=True, slots=True)
