@@ -20,7 +20,7 @@ import structlog
 from urllib3.exceptions import HTTPError
 
 from pipeline.catalog.actions import CAPTURE, END_RUN, RESTART_RUN, STOP_RUN
-from pipeline.catalog.runs import FINISHING, STARTING
+from pipeline.catalog.runs import FINISHING, STARTING, Others
 from pipeline.clock import from_micros, monotonic
 from pipeline.errors import ControlRefused, ControlUnavailable, InputError
 
@@ -65,14 +65,6 @@ class Issued:
     def speaks(self, node: str) -> bool:
         """Whether the launcher on `node` speaks for the attempt and its run."""
         return not self.nodes or self.nodes[0] == node
-
-
-@dataclass(frozen=True, slots=True)
-class Others:
-    """How many other launchers of the attempt said that its command ended well there, and how many go on with it."""
-
-    finished: int
-    unfinished: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ _log = structlog.get_logger()
 def wait_at_the_door(poller: Poller, loop: Loop, turn: Callable[[float], None]) -> bool:
     """Returns once nothing keeps us out, or somebody asks us to end; says whether we had to wait.
 
-    Raises ControlRefused with what to do where we are kept out for too long, and at once where the run is begun otherwise. A control plane that falls silent meanwhile
-    lets nobody in: what it told last holds.
+    Raises ControlRefused with what to do where we are kept out for too long, and at once where the run is begun otherwise.
+    A control plane that falls silent meanwhile lets nobody in: what it told last holds.
     """
     if not poller.taken:
         return False

@@ -80,6 +80,14 @@ def parse_nodes(text: str) -> Nodes:
     return Nodes(least, most)
 
 
+@dataclass(frozen=True, slots=True)
+class Others:
+    """How many other launchers of an attempt said that its command ended well there, and how many go on with it."""
+
+    finished: int
+    unfinished: int
+
+
 def meant(node: str, asking_since: datetime, nodes: Collection[str], issued_at: datetime) -> bool:
     """Whether an attempt for `nodes` was issued for the launcher on `node`: it asked already. One started later is a spare."""
     return node in nodes and asking_since <= issued_at + SLACK

@@ -67,7 +67,7 @@ def refusal(wanted: Place, same: Place | None, last: Place | None, now: float) -
 
 
 def counted_otherwise(wanted: Place, last: Place | None, now: float) -> str:
-    """Why one that has begun nothing must not: its run is counted otherwise elsewhere, which waiting does not change. "" where it is not."""
+    """Why one that has begun nothing must not: the run goes with another count of nodes, whatever it waits for. "" where it may."""
     first = None if wanted.begun else _heard(wanted, last, now)
     if not first or first.nodes == wanted.nodes:
         return ""

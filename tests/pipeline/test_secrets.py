@@ -32,7 +32,7 @@ def test_a_file_that_holds_no_secret_is_refused_since_an_empty_token_would_let_e
 
 
 def test_only_ingest_makes_a_token_and_all_others_say_where_it_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="there is no token: set ingest.token to ingest's") as caught:
+    with pytest.raises(FileNotFoundError, match=r"there is no token: set ingest.token to ingest's") as caught:
         ingest_token(Settings(state_dir=tmp_path))
     assert caught.value.filename == str(tmp_path / "ingest.token") and not list(tmp_path.iterdir())
     made = own_ingest_token(Settings(state_dir=tmp_path))

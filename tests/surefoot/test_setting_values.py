@@ -147,7 +147,7 @@ def test_names_of_hosts_and_of_kubernetes_nodes_are_names_of_nodes(monkeypatch: 
 def test_a_machine_whose_own_name_is_no_such_name_is_told_to_set_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SUREFOOT_NODE", raising=False)
     monkeypatch.setattr(socket, "gethostname", lambda: "my pc")
-    with pytest.raises(SettingsError, match="^setting node: must be letters, digits, .*: give it one .SUREFOOT_NODE.$"):
+    with pytest.raises(SettingsError, match=r"^setting node: must be letters, digits, .*: give it one .SUREFOOT_NODE.$"):
         load()
 
 
