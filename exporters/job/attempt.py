@@ -43,7 +43,6 @@ class Start:
     action: str = ""  # that asked for it
     nodes: Sequence[str] = ()  # of several, all, by node rank
     master: str = ""
-    given: Sequence[str] = ()  # the command as it was given to us: the same on all nodes, with what it is to be told not filled in
 
 
 @dataclass(slots=True)

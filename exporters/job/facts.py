@@ -79,10 +79,13 @@ Told = Callable[[Mapping[str, str]], None]
 
 
 class Facts:
-    """Collects the facts of a run's attempts and hands them to `send` (attempt, facts), each attempt's once."""
+    """Collects the facts of a run's attempts and hands them to `send` (attempt, facts), each attempt's once.
 
-    def __init__(self, tree: Tree, send: Send) -> None:
-        self._tree, self._send = tree, send
+    `given` is the command as it was given: the same on all nodes, with what each is told not filled in.
+    """
+
+    def __init__(self, tree: Tree, send: Send, given: Sequence[str] = ()) -> None:
+        self._tree, self._send, self._given = tree, send, given
         self._current: _Collecting | None = None
 
     def begin(self, start: Start) -> None:
@@ -90,7 +93,7 @@ class Facts:
         if self._current:
             self._current.hurry.set()
         try:
-            own = own_facts(start.given or start.command, start.environment, _folder(), start.resume_from)
+            own = own_facts(self._given or start.command, start.environment, _folder(), start.resume_from)
             process = _start(start)
             if process:
                 self._tree.disown(process.pid)

@@ -80,7 +80,7 @@ class Launcher:
         sender = Sender(endpoint, secret, node=node, service="surefoot.run", leftovers=folder_of(self.settings.ring_dir))
         self._journal = Journal(sender, self.run, node, self.command, str(self.checkpoints or ""))
         self._shipper = Shipper(self._ship, self.loop.inbox.put)
-        self._facts = Facts(self._tree, self._journal.ran_with)
+        self._facts = Facts(self._tree, self._journal.ran_with, self.command)
         self._standing = Standing(str(self.nodes), placing.address_towards(endpoint, node) if self.nodes.several else "")
         self._standing.say(STARTING, "", self.launch)
         self._poller = Poller(client, lambda: self._standing.situation, self.loop.inbox.put, self.settings.job.control_timeout)
@@ -183,7 +183,6 @@ class Launcher:
             request.id if request else "",
             issued.nodes,
             issued.master,
-            self.command,
         )
         try:
             attempt = self.loop.attempt = begin(start, self._tree, self._journal, self.loop.selector, self._shipper)
