@@ -173,7 +173,7 @@ def _token(settings: Settings) -> str:
     try:
         return ingest_token(settings)
     except OSError as e:
-        raise SettingsError(f"no ingest token: {e.strerror} ({e.filename}); set ingest.token or SUREFOOT_INGEST__TOKEN") from e
+        raise SettingsError(f"no ingest token: {e.strerror} ({e.filename}; also SUREFOOT_INGEST__TOKEN)") from e
 
 
 def _event(what: EventKind, node: str, *, code: str, message: str = "") -> Event:

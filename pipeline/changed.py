@@ -53,11 +53,36 @@ class Changed:
 
 def merged(rows: Iterable[AttemptFacts]) -> dict[str, str]:
     """The facts of one attempt over all its nodes: where they do not agree, the text says which node has what."""
-    by_node = {row.node: row.facts for row in sorted(rows, key=lambda r: r.at)}
+    by_node = _by_node(rows)
     if not by_node:
         return {}
     names = sorted(set().union(*by_node.values()))
     return {name: _agreed(name, by_node) for name in names} | {NODES: ", ".join(sorted(by_node))}
+
+
+def compared(before: Sequence[AttemptFacts], now: Sequence[AttemptFacts]) -> list[Difference]:
+    """What differs between two attempts, each over all its nodes, in the order of `difference`.
+
+    That other nodes take part is told as the nodes alone: a fact differs where a node of both has it otherwise, or where a node
+    that is new has what no node had before. A node that tells nothing of a group of facts was not read there.
+    """
+    old, new = _by_node(before), _by_node(now)
+    return [d for d in difference(merged(before), merged(now)) if d.name == NODES or d.name.endswith(".all") or _differs(d.name, old, new)]
+
+
+def _differs(name: str, old: Mapping[str, Facts], new: Mapping[str, Facts]) -> bool:
+    of = group(name)
+    before = {node: facts.get(name) for node, facts in old.items() if name in facts or not _unread(of, facts)}
+    now = {node: facts.get(name) for node, facts in new.items() if name in facts or not _unread(of, facts)}
+    return any(value != before[node] if node in before else value not in before.values() for node, value in now.items())
+
+
+def _unread(of: str, facts: Facts) -> bool:
+    return of != FactGroup.ENVIRONMENT and _blind(of, facts)
+
+
+def _by_node(rows: Iterable[AttemptFacts]) -> dict[str, Facts]:
+    return {row.node: row.facts for row in sorted(rows, key=lambda r: r.at)}
 
 
 def _agreed(name: str, by_node: Mapping[str, Facts]) -> str:

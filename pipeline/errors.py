@@ -67,11 +67,14 @@ class ControlUnavailable(SurefootError):
 
 
 class ControlRefused(SurefootError):
-    """The control plane answered that it does not take us. `taken`: another launcher has our place, or the run is begun otherwise."""
+    """The control plane answered that it does not take us. `taken`: another launcher has our place, or the run is begun otherwise.
 
-    def __init__(self, message: str, *, taken: bool) -> None:
+    `passing`: the other one may end soon, and then we are let in.
+    """
+
+    def __init__(self, message: str, *, taken: bool, passing: bool = False) -> None:
         super().__init__(message)
-        self.taken = taken
+        self.taken, self.passing = taken, passing
         self.permanent = not taken
 
 

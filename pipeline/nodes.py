@@ -95,7 +95,7 @@ def _silent(signs: Signs, incidents: Sequence[IncidentTransition], now: datetime
 
 def _agents_silence(signs: Signs, now: datetime) -> str:
     if signs.agent_at is None:
-        return "no agent is heard"
+        return "no agent speaks for this node, so a lost node would not be noticed"
     return f"its agent is silent for {long_span((now - signs.agent_at).total_seconds())}"
 
 

@@ -39,5 +39,16 @@ def store_password(settings: Settings) -> str:
 
 
 def ingest_token(settings: Settings) -> str:
-    """The bearer token that ingest asks for: the one that is set, else this machine's own."""
+    """The bearer token that ingest asks for: the one that is set, else the one that ingest made on this machine.
+
+    Raises OSError where there is none: one that was made here would be another than ingest's.
+    """
+    path = settings.state_dir / "ingest.token"
+    if not settings.ingest.token and not path.exists():
+        raise FileNotFoundError(errno.ENOENT, "there is no token: set ingest.token to ingest's, or copy its file ingest.token", str(path))
+    return settings.ingest.token or secret(path)
+
+
+def own_ingest_token(settings: Settings) -> str:
+    """The same for ingest itself, which makes one where there is none."""
     return settings.ingest.token or secret(settings.state_dir / "ingest.token")

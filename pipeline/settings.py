@@ -217,7 +217,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", frozen=True)
 
     cluster: Label = "local"
-    node: Label = Field(default_factory=lambda: socket.gethostname().lower())
+    node: Label = Field(default_factory=lambda: socket.gethostname().lower(), validate_default=True)
     state_dir: Folder = Path("~/.local/state/surefoot")
     ring_dir: Folder = Path("/dev/shm/surefoot")
     topology: File = ""  # racks and switches of the nodes (pipeline/topology.py)

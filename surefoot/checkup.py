@@ -80,6 +80,8 @@ def checkup(settings: Settings) -> list[Check]:
     token = _look_for_token(settings)
     health = _look_at_ingest(f"{settings.ingest.endpoint}/healthz")
     asked = _look_at_ingest(f"{settings.ingest.endpoint}/v1/logs", token) if token and health.status else None
+    own = "127.0.0.1" if settings.agent.host in ("0.0.0.0", "::", "") else settings.agent.host
+    agent = f"http://[{own}]:{settings.agent.port}" if ":" in own else f"http://{own}:{settings.agent.port}"
     site = Site(settings.node, probe_timeout=min(2.0, settings.agent.timeout / 2))
     return [
         of_settings(file_of(), settings),
@@ -87,6 +89,7 @@ def checkup(settings: Settings) -> list[Check]:
         of_ingest(settings.ingest.endpoint, health),
         of_token(token, asked, settings),
         of_clock(health),
+        of_agent(agent, _look_at_ingest(f"{agent}/healthz")),
         of_room("state folder", "state_dir", _look_at_room(settings.state_dir), STATE_ROOM),
         of_room("ring folder", "ring_dir", _look_at_room(settings.ring_dir), RING_ROOM),
         *(of_collector(outcome) for outcome in look(settings, site)),
@@ -158,6 +161,14 @@ def of_clock(health: Answered) -> Check:
     return Check("clock", State.NOT, f"ours is {apart}: let both keep time by NTP (chronyc tracking, timedatectl)")
 
 
+def of_agent(page: str, health: Answered) -> Check:
+    """Whether this node has one: a machine that is there to look only needs none."""
+    if health.status is None:
+        said = f"none answers at {page}, so a loss of this node would not be noticed: start one where runs are (surefoot agent)"
+        return Check("agent", State.NOTE, said)
+    return Check("agent", State.OK, page)
+
+
 def of_room(name: str, setting: str, room: Room, least: int) -> Check:
     """Whether there is room, and whether we may write."""
     if not room.writable:
@@ -210,9 +221,7 @@ def _of_topology(path: str) -> Iterator[Check]:
 
 
 def _look_for_token(settings: Settings) -> str | None:
-    """None where there is none: the doctor makes none, as ingest's own would be another."""
-    if not settings.ingest.token and not (settings.state_dir / "ingest.token").exists():
-        return None
+    """None where there is none."""
     try:
         return ingest_token(settings)
     except OSError:

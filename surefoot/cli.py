@@ -18,6 +18,7 @@ from surefoot import __version__, parent
 from surefoot.commands.change import change
 from surefoot.commands.hold import actions, maintenance, silence
 from surefoot.commands.report import report
+from surefoot.commands.stop import stop
 from surefoot.drill.kinds import COMPARED, LINES, OF_A_NODE, SPREAD, told
 from surefoot.options import Folder, RunId, Seconds
 from surefoot.signals import ENDING, Interrupted, Signals
@@ -361,7 +362,7 @@ def _interruptible() -> Iterator[Signals]:
                 raise Interrupted(signals.number)
 
 
-for command in (change, report, silence, maintenance, actions):
+for command in (change, report, stop, silence, maintenance, actions):
     cli.add_command(command)
 
 

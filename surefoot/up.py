@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 
 from pipeline.errors import SettingsError, SurefootError
+from pipeline.secrets import own_ingest_token
 from pipeline.settings import Settings
 from surefoot.giving_way import give_way, session_gives_way
 from surefoot.part_logs import cut, last_line, log_path
@@ -165,6 +166,8 @@ def serve(settings: Settings) -> int:
 
 
 def _supervise(stack: Stack, signals: Signals) -> int:
+    with suppress(OSError):  # ingest says why
+        own_ingest_token(stack.settings)  # the agent begins beside ingest, and takes what is there
     for part in parts(stack.settings):
         if signals.number:
             return 0

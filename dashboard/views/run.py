@@ -5,11 +5,13 @@ from datetime import datetime
 
 import streamlit as st
 
-from dashboard import charts, parts, runs, words
+from dashboard import charts, palette, parts, runs, words
 from dashboard.markup import Html, div, el, join, link, show, span
 from dashboard.parts import Figure
-from dashboard.read import PACE, REFRESH, Sheet
+from dashboard.read import PACE, REFRESH, Sheet, settings
 from dashboard.views import changes, run_tables
+from pipeline.catalog.layers import Severity
+from pipeline.catalog.runs import ended_in_part
 from pipeline.queries.run_checkpoints import Checkpoint, run_checkpoints
 from pipeline.queries.run_incidents import run_incidents
 from pipeline.queries.run_losses import run_losses
@@ -18,9 +20,13 @@ from pipeline.queries.run_phases import OTHER, run_phases
 from pipeline.queries.run_spending import Spending, run_spending
 from pipeline.queries.run_states import RunState, run_states
 from pipeline.queries.run_steps import run_steps
+from pipeline.queries.unwatched_nodes import unwatched_nodes
 from pipeline.records import IncidentTransition
+from pipeline.vitals import LAUNCHER, patience
+from pipeline.wording import listed
 
-_POINTS, _LINES, _LISTED = 2000, 8, 100
+_POINTS, _LINES, _LISTED, _NAMED = 2000, 8, 100, 4
+_AGENTS = 10  # minutes in which an agent that is there has spoken
 _WINDOWS = {"15 min": 15, "1 h": 60, "6 h": 360, "all": 60 * 24 * 400}
 
 
@@ -98,10 +104,11 @@ def _head(run: str) -> None:
     checkpoint = next(iter(sheet.rows(run_checkpoints, [run])), None)
     spending = sheet.rows(run_spending, run)
     incidents = _latest(sheet.rows(run_incidents, run))
+    unwatched = _unwatched(sheet, state)
     parts.trouble(sheet)
     if state is None or sheet.blank:
         return
-    show(_title(state, sheet), parts.gap(), _figures(sheet, state, pace, checkpoint, spending))
+    show(_title(state, sheet), unwatched, parts.gap(), _figures(sheet, state, pace, checkpoint, spending))
     changes.of_run(sheet, run, state.attempt)
     _incidents(sheet, incidents, spending)
     until = max((s.until for s in spending), default=None)
@@ -119,10 +126,26 @@ def _title(r: RunState, sheet: Sheet) -> Html:
     if over:
         code = "" if r.exit_code is None else f", its command {'was ' * (r.exit_code < 0)}{words.ended(r.exit_code)}"
         facts = join(facts, " · ", span("", f"{r.state} {words.when(r.changed_at, sheet.now)}{code}"))
-    reason = div("sf-quiet", f"{r.reason[:1].upper()}{r.reason[1:].rstrip('.')}.") if r.reason and over else None
+    said = f"{r.reason[:1].upper()}{r.reason[1:].rstrip('.')}."
+    if r.state == "finished" and ended_in_part(r.reason):
+        unsure = parts.badge("not all nodes are known to have ended well", palette.severity(Severity.WARNING))
+        reason: Html | None = div("", unsure, f" {said} Look whether the command still runs there, or the node was lost.")
+    else:
+        reason = div("sf-quiet", said) if r.reason and over else None
     attempt = f"attempt {r.attempt}: {runs.attempt_state(r.attempt_state, over=over)}" if r.attempt else "no attempt" + " yet" * (not over)
     head = div("sf-head-line", el("h1", r.run), parts.run_state(r.state), span("sf-chip", attempt))
     return div("sf-head", head, div("sf-quiet", facts), reason, div("sf-code", parts.command(r.command)) if r.command else None)
+
+
+def _unwatched(sheet: Sheet, r: RunState | None) -> Html | None:
+    """Of a run in progress, the nodes whose loss nobody would notice."""
+    if r is None or runs.is_over(r):
+        return None
+    heard, until = sheet.ago(seconds=patience(LAUNCHER, settings())), sheet.ago(seconds=-REFRESH)
+    if not (found := sheet.rows(unwatched_nodes, r.run, heard, until, sheet.ago(minutes=_AGENTS))):
+        return None
+    said = f" A lost node would not be noticed: start surefoot agent on {listed(found, _NAMED)}."
+    return div("", parts.badge("no agent", palette.severity(Severity.WARNING)), said)
 
 
 def _figures(sheet: Sheet, r: RunState, pace: RunPace | None, checkpoint: Checkpoint | None, spending: Sequence[Spending]) -> Html:

@@ -179,7 +179,7 @@ class Attempt:
                 self.start.launch,
                 "running",
                 f"rank {new.rank} started",
-                ranks=new.world_size or 1,
+                ranks=new.world_size or len(self.start.nodes) or 1,  # where no rank tells of the others, each node has one
                 resume_from=self.start.resume_from,
             )
 

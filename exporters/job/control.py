@@ -20,7 +20,7 @@ import structlog
 from urllib3.exceptions import HTTPError
 
 from pipeline.catalog.actions import CAPTURE, END_RUN, RESTART_RUN, STOP_RUN
-from pipeline.catalog.runs import FINISHING, STARTING
+from pipeline.catalog.runs import FINISHING, STARTING, Others
 from pipeline.clock import from_micros, monotonic
 from pipeline.errors import ControlRefused, ControlUnavailable, InputError
 
@@ -30,6 +30,7 @@ _LEAST: Final = 0.05  # between two calls that were answered at once
 _ANSWER_LIMIT: Final = 1 << 20
 _SEEN: Final = 50  # ids that are named as seen
 _REASON_LIMIT: Final = 300  # characters of a refusal
+_OTHERWISE: Final = 9  # google.rpc FAILED_PRECONDITION: the run is begun otherwise, which waiting does not change
 
 KINDS: Final = frozenset(k.name for k in (RESTART_RUN, CAPTURE, STOP_RUN, END_RUN))
 _ANSWERS: Final = "control plane answers again"
@@ -64,14 +65,6 @@ class Issued:
     def speaks(self, node: str) -> bool:
         """Whether the launcher on `node` speaks for the attempt and its run."""
         return not self.nodes or self.nodes[0] == node
-
-
-@dataclass(frozen=True, slots=True)
-class Others:
-    """How many other launchers of the attempt said that its command ended well there, and how many go on with it."""
-
-    finished: int
-    unfinished: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,16 +145,30 @@ def _text(given: dict[str, Any], name: str) -> str:
 
 def error_of(status: int, body: bytes, url: str) -> ControlRefused | ControlUnavailable:
     """The error that an answer other than 200 stands for, with its reason as one line. What asking later may mend is no refusal."""
+    code = None
     try:
-        reason = str(json.loads(body)["message"])
-    except (ValueError, TypeError, KeyError):
+        told = json.loads(body)
+        reason, code = str(told["message"]), told.get("code")
+    except (ValueError, TypeError, KeyError, AttributeError):
         reason = body[:_REASON_LIMIT].decode(errors="replace")
     reason = "".join(c for c in " ".join(reason.split()) if c.isprintable())[:_REASON_LIMIT]
     if status == HTTPStatus.CONFLICT and reason:
-        return ControlRefused(reason, taken=True)
-    told = f"{url} answered {status}" + (f": {reason}" if reason else "")
+        return ControlRefused(reason, taken=True, passing=code != _OTHERWISE)
+    said = f"{url} answered {status}" + (f": {reason}" if reason else "")
     passing = status in (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
-    return ControlRefused(told, taken=False) if 400 <= status < 500 and not passing else ControlUnavailable(told)
+    return ControlRefused(said, taken=False) if 400 <= status < 500 and not passing else ControlUnavailable(said)
+
+
+def cause_of(error: Exception) -> str:
+    """What kept a call from being answered, in a few words; requests wraps it three deep, and tells the whole URL with it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    if isinstance(error, InputError):
+        return str(error)
+    return "no answer in time" if isinstance(error, requests.Timeout) else type(error).__name__
 
 
 def same_attempt(asked: str, base: str, inner: str) -> bool:
@@ -226,7 +233,7 @@ class Client:
                     raise error_of(response.status_code, body, url)
                 return parse_answer(body)
         except (requests.RequestException, HTTPError, OSError, InputError) as e:
-            raise ControlUnavailable(f"{url}: {type(e).__name__}: {e}") from e
+            raise ControlUnavailable(f"{self.endpoint}: {cause_of(e)}") from e
 
 
 class Poller:
@@ -244,6 +251,8 @@ class Poller:
         self.heard = False  # whether there was an answer at all
         self.open = False  # the run was heard to go on: its end, when it comes, is this run's and not an earlier one's
         self.taken = ""  # why another launcher counts and we do not, from when that is answered until we are let in
+        self.barred = False  # waiting for that is no help
+        self.refused = False  # the last answer was that it wants nothing of us, as for a wrong token
         self._client = client
         self._wait = min(_WAIT, patience / 2)
         self._situation = situation
@@ -267,6 +276,11 @@ class Poller:
         """`request` was refused for its old term: a leader may issue it again, with the same id and its own term."""
         if request.id in self._seen:
             self._seen.remove(request.id)
+
+    @property
+    def away(self) -> str:
+        """Why the control plane is not heard, for a person."""
+        return "the control plane refuses this launcher" if self.refused else "the control plane does not answer"
 
     @property
     def over(self) -> str:
@@ -298,7 +312,7 @@ class Poller:
                 self._not_answered(e, situation)
                 self._stop.wait(_PAUSE)
                 continue
-            self._failing_since, self.taken = None, ""
+            self._failing_since, self.taken, self.refused = None, "", False
             self._say(_ANSWERS, "")
             least = _LEAST if self._take(answer) else _PAUSE
             self._stop.wait(max(0.0, least - (monotonic() - began)))
@@ -320,12 +334,14 @@ class Poller:
         self.open = self.open or not answer.end
 
     def _not_answered(self, e: ControlRefused | ControlUnavailable, situation: Situation) -> None:
+        self.refused = isinstance(e, ControlRefused) and not e.taken
         if not isinstance(e, ControlRefused):
             self._say("control plane does not answer; the run goes on", str(e))
         elif not e.taken:
-            self._say("control plane refuses this launcher; the run goes on without it", str(e))
+            if self._client.token:  # one that has none was told so
+                self._say("control plane refuses this launcher; the run goes on without it", str(e))
         else:
-            self.taken = str(e)
+            self.barred, self.taken = not e.passing, str(e)
             if situation.begun:  # one that has not begun says it at the door
                 self._say("control plane takes another launcher for this one; the command goes on", str(e))
 

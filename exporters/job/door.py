@@ -43,18 +43,20 @@ def first(poller: Poller, loop: Loop, journal: Journal, turn: Callable[[float], 
 def wait_at_the_door(poller: Poller, loop: Loop, turn: Callable[[float], None]) -> bool:
     """Returns once nothing keeps us out, or somebody asks us to end; says whether we had to wait.
 
-    Raises ControlRefused with what to do where we are kept out for too long. A control plane that falls silent meanwhile
-    lets nobody in: what it told last holds.
+    Raises ControlRefused with what to do where we are kept out for too long, and at once where the run is begun otherwise.
+    A control plane that falls silent meanwhile lets nobody in: what it told last holds.
     """
     if not poller.taken:
         return False
     loop.issued = None  # the other one's by now
+    if poller.barred:
+        raise ControlRefused(f"nothing was begun: {poller.taken}", taken=True)
     _log.warning("waiting for the other launcher to end", why=poller.taken, at_most=f"{PATIENCE:g} s")
     deadline = monotonic() + PATIENCE
     while why := poller.taken:
         if loop.asked_to_end:
             break
-        if monotonic() >= deadline:
+        if poller.barred or monotonic() >= deadline:
             raise ControlRefused(f"nothing was begun: {why}", taken=True)
         turn(_LOOK)
     _log.info("not waiting for the other launcher any more")

@@ -22,7 +22,7 @@ from exporters.job import hidden, probe
 from exporters.job.attempt import Start
 from exporters.job.hidden import is_secret, masked
 from exporters.job.tree import Tree
-from pipeline.catalog.facts import ARGV, FOLDER, IMAGE, IMAGE_VARIABLE, MAX_FACTS, MAX_NAME, MAX_TEXT, RESUMED
+from pipeline.catalog.facts import ARGV, FOLDER, IMAGE, IMAGE_VARIABLE, MAX_FACTS, MAX_NAME, MAX_TEXT, RESUMED, FactGroup
 from pipeline.clock import monotonic
 
 LIMIT: Final = 30.0  # seconds for all of it; git and the interpreter get _READ_LIMIT of them
@@ -36,9 +36,9 @@ _PREFIXES: Final = ("NCCL_", "RCCL_", "TORCH_", "PYTORCH_", "TORCHINDUCTOR_", "T
 _MORE_PREFIXES: Final = ("UCX_", "GLOO_", "FI_", "OFI_", "OMP_", "MKL_", "KMP_", "OMPI_MCA_", "TRITON_", "XLA_", "HIP_", "HSA_", "ROCR_")
 _NAMES: Final = frozenset(
     {"LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHASHSEED", "VIRTUAL_ENV", "CONDA_DEFAULT_ENV", "TOKENIZERS_PARALLELISM"}
-    | {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_PYTORCH_VERSION", "WORLD_SIZE", "NNODES", "SLURM_JOB_NODELIST", "SLURM_NNODES"}
-    | {"SLURM_JOB_PARTITION", "MALLOC_CONF", "MALLOC_ARENA_MAX", "HF_HUB_OFFLINE"}
+    | {"NVIDIA_VISIBLE_DEVICES", "NVIDIA_PYTORCH_VERSION", "SLURM_JOB_PARTITION", "MALLOC_CONF", "MALLOC_ARENA_MAX", "HF_HUB_OFFLINE"}
 )
+_OF_PLACE: Final = ("WORLD_SIZE", "NNODES", "SLURM_JOB_NODELIST", "SLURM_NNODES")  # of the environment what says where it runs, not how
 _IMAGES: Final = (IMAGE_VARIABLE, "CONTAINER_IMAGE_DIGEST", "IMAGE_DIGEST", "CONTAINER_IMAGE", "DOCKER_IMAGE", "APPTAINER_CONTAINER")
 _MORE_IMAGES: Final = ("SINGULARITY_CONTAINER", "SLURM_CONTAINER")
 _OF_PROBE: Final = frozenset(
@@ -60,6 +60,7 @@ def own_facts(command: Sequence[str], environment: Mapping[str, str], folder: st
         RESUMED: resumed_from or "the start",
     }
     told |= {f"env.{name}": masked(value) for name, value in environment.items() if _allowed(name)}
+    told |= {f"{FactGroup.PLACE}.{name}": masked(environment[name]) for name in _OF_PLACE if name in environment}
     return {name: value for name, value in told.items() if value}
 
 
@@ -78,10 +79,13 @@ Told = Callable[[Mapping[str, str]], None]
 
 
 class Facts:
-    """Collects the facts of a run's attempts and hands them to `send` (attempt, facts), each attempt's once."""
+    """Collects the facts of a run's attempts and hands them to `send` (attempt, facts), each attempt's once.
 
-    def __init__(self, tree: Tree, send: Send) -> None:
-        self._tree, self._send = tree, send
+    `given` is the command as it was given: the same on all nodes, with what each is told not filled in.
+    """
+
+    def __init__(self, tree: Tree, send: Send, given: Sequence[str] = ()) -> None:
+        self._tree, self._send, self._given = tree, send, given
         self._current: _Collecting | None = None
 
     def begin(self, start: Start) -> None:
@@ -89,7 +93,7 @@ class Facts:
         if self._current:
             self._current.hurry.set()
         try:
-            own = own_facts(start.command, start.environment, _folder(), start.resume_from)
+            own = own_facts(self._given or start.command, start.environment, _folder(), start.resume_from)
             process = _start(start)
             if process:
                 self._tree.disown(process.pid)

@@ -79,7 +79,7 @@ class Launcher:
         sender = Sender(endpoint, secret, node=node, service="surefoot.run", leftovers=folder_of(self.settings.ring_dir))
         self._journal = Journal(sender, self.run, node, self.command, str(self.checkpoints or ""))
         self._shipper = Shipper(self._ship, self.loop.inbox.put)
-        self._facts = Facts(self._tree, self._journal.ran_with)
+        self._facts = Facts(self._tree, self._journal.ran_with, self.command)
         self._standing = Standing(str(self.nodes), placing.address_towards(endpoint, node) if self.nodes.several else "")
         self._standing.say(STARTING, "", self.launch)
         self._poller = Poller(client, lambda: self._standing.situation, self.loop.inbox.put, self.settings.job.control_timeout)
@@ -125,7 +125,10 @@ class Launcher:
     def _first(self) -> Next | End:
         """The first attempt: the one that the leader issues, or our own where nobody answers in time."""
         if self.nodes.several:
-            return self._meeting.first(self.launch, Search(self.checkpoints)) or self._alone("the control plane does not answer")
+            first = self._meeting.first(self.launch, Search(self.checkpoints))
+            if first is None and (missing := placing.unknown(self.command)):
+                return End(boot.NOT_EXECUTABLE, f"{self._poller.away}: {missing} cannot be known without it")
+            return first or self._alone(self._poller.away)
         issued = door.first(self._poller, self.loop, self._journal, self._turn, self.settings.job.control_timeout)
         return issued or self._alone("no attempt was issued in time")
 
@@ -159,7 +162,7 @@ class Launcher:
             return self._not_begun(following, -number, why, asked=True)
         issued, request = following.issued, following.request
         if self.only and not self._issued.launch:
-            end_strays(self.run, self.settings.node, self._turn)
+            end_strays(self.run, self.settings.node, self.settings.ring_dir, self._turn)
         self.launch = issued.launch
         note_launch(self._launches, self.run, issued.launch)
         resume = issued.resume or str(search.found or "")

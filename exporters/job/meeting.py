@@ -17,7 +17,7 @@ from exporters.job.loop import Loop
 from exporters.job.outcome import End, Next
 from exporters.job.surroundings import Search
 from pipeline.catalog.actions import CAPTURE, END_RUN, RESTART_RUN, STOP_RUN
-from pipeline.catalog.runs import DONE, FINISHING, READY, STARTING, Nodes
+from pipeline.catalog.runs import DONE, FINISHING, READY, STARTING, UNHEARD, Nodes, ended_here
 from pipeline.clock import monotonic
 from pipeline.settings import JobSettings
 
@@ -56,7 +56,7 @@ class Meeting:
         """The next attempt that takes this node in, after one that was begun without it."""
         self._await(search)
         self.say(STARTING, "", launch, search.told)
-        return self._come(launch) or End(_FAILED, "the control plane does not answer")
+        return self._come(launch) or End(_FAILED, self.poller.away)
 
     def _come(self, launch: int) -> Next | End | None:
         without, deadline = "", monotonic() + self.patience.gather_timeout
@@ -67,7 +67,7 @@ class Meeting:
                 return end
             if issued := self._mine(launch):
                 return Next(issued)
-            if self.alone and self._nobody_answers:
+            if self._nobody_answers and (self.alone or self.poller.refused):
                 return None
             if self.poller.last.without:  # for as long as it takes: the run is under way
                 deadline = monotonic() + self.patience.gather_timeout
@@ -140,13 +140,10 @@ class Meeting:
     def _all_ended(self, others: int) -> End | None:
         """The end of the run for one who speaks for it: no other node's command runs on, as far as anybody knows."""
         if self.poller.silent_for() > self.patience.control_timeout:
-            return End(0, "the command ended well here; without the control plane nobody knows of the other nodes")
+            return End(0, UNHEARD)
         if (known := self.poller.last.others) is None or known.unfinished:
             return None
-        missing = others - known.finished
-        return End(
-            0, f"the command ended well here; {missing} of {others} other nodes did not say so" if missing else "the command ended well"
-        )
+        return End(0, ended_here(others - known.finished, others))
 
     def _await(self, search: Search) -> None:
         """Who asks says which checkpoint it sees: all are to resume from one, so nobody asks before that is known."""

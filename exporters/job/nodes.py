@@ -2,9 +2,11 @@
 
 import re
 import socket
+import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from queue import Empty, SimpleQueue
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from exporters.job.control import Issued
@@ -14,6 +16,8 @@ from pipeline.errors import InputError
 
 HOLES: Final = ("{nnodes}", "{node_rank}", "{master}")
 _RDZV: Final = ("--rdzv-id", "--rdzv_id")
+_RESOLVER: Final = 2.0  # seconds that it gets for a name
+_Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[Any, ...]]
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -78,23 +82,36 @@ def address_towards(endpoint: str, node: str) -> str:
     Through a tunnel or a proxy on each node the way leads over loopback, too, so a host's name is told where there is one.
     """
     url = urlsplit(endpoint)
+    found = _looked_up(url.hostname or "", url.port or 80)
+    if not found:
+        return node
+    family, kind, protocol, _, where = found[0]
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(url.hostname or "", url.port or 80, type=socket.SOCK_DGRAM)[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.connect(where)  # sends nothing
-            found = str(probe.getsockname()[0])
+            ours = str(probe.getsockname()[0])
     except OSError:
         return node
-    if found.startswith("127.") or found == "::1":
-        return node if _is_host(node) else "127.0.0.1"
-    return found
+    if ours.startswith("127.") or ours == "::1":
+        return node if _looked_up(node, None) else "127.0.0.1"
+    return ours
 
 
-def _is_host(name: str) -> bool:
+def _looked_up(name: str, port: int | None) -> Sequence[_Address]:
+    """A host's addresses; none where it is no host, or the resolver does not say so in time: a run begins all the same."""
+    answers: SimpleQueue[Sequence[_Address]] = SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(socket.getaddrinfo(name, port, type=socket.SOCK_DGRAM))
+        except (OSError, UnicodeError):  # no such host; or no name that a host could have
+            answers.put(())
+
+    threading.Thread(target=ask, name="resolver", daemon=True).start()
     try:
-        return bool(socket.getaddrinfo(name, None))
-    except (OSError, UnicodeError):  # no such host; or no name that a host could have
-        return False
+        return answers.get(timeout=_RESOLVER)
+    except Empty:
+        return ()
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:

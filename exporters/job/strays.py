@@ -52,24 +52,24 @@ def only_launcher(folder: Path, run: str, node: str) -> Iterator[bool]:
         os.close(lock)
 
 
-def end_strays(run: str, node: str, turn: Turn, root: str = PROC) -> Sequence[int]:
+def end_strays(run: str, node: str, rings: Path, turn: Turn, root: str = PROC) -> Sequence[int]:
     """Kills what is left of the run's earlier attempts on this node; gives the pids. For the only launcher, once it was let in."""
-    found = strays(run, node, root)
+    found = strays(run, node, rings, root)
     if not found:
         return []
     _log.warning("processes of an earlier attempt were left here by a launcher that is gone: they are killed", pids=[s.pid for s in found])
-    left = stop(lambda: strays(run, node, root), (), grace=0.0, limit=_LIMIT, turn=turn).left
+    left = stop(lambda: strays(run, node, rings, root), (), grace=0.0, limit=_LIMIT, turn=turn).left
     if left:
         _log.warning("some of them do not die", pids=left)
     return [s.pid for s in found]
 
 
-def strays(run: str, node: str, root: str = PROC) -> list[Stat]:
+def strays(run: str, node: str, rings: Path, root: str = PROC) -> list[Stat]:
     """The processes on this machine that carry an attempt of `run` on `node` in their environment, and that no launcher watches.
 
-    We and our parents are not among them.
+    We and our parents are not among them, nor what belongs to another Surefoot on this machine, with a ring folder of its own.
     """
-    wanted = {layout.ENV_RUN: run, layout.ENV_NODE: node}
+    wanted = {layout.ENV_RUN: run, layout.ENV_NODE: node, layout.ENV_RING_DIR: str(rings)}
     mine = set(_ancestry(os.getpid(), root))
     found: dict[int, Stat] = {}
     for pid in pids(root):

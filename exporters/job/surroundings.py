@@ -64,11 +64,11 @@ def prepare_rings(folder: Path) -> None:
 
 
 def token(settings: Settings) -> str:
-    """The token for ingest; "" where it cannot be read or made: the command runs on unseen."""
+    """The token for ingest; "" where there is none, or it cannot be read: the command runs unseen."""
     try:
         return ingest_token(settings)
     except OSError as e:
-        _log.warning("no token for ingest: nothing can be sent", why=str(e))
+        _log.warning("no token for ingest: the run goes unseen", why=f"{e.filename}: {e.strerror}")
         return ""
 
 

@@ -12,6 +12,7 @@ MOST_NODES: Final = 100_000
 SLACK: Final = timedelta(seconds=2)  # between the clocks of ingest, which hears launchers ask, and of the leader, which issues attempts
 ASKS: Final = 4.0  # seconds: who waits asks about every second, and one that is gone must not be counted on
 _RUN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
+_NODE: Final = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:-]*")  # what stands in lists, in names of files and in addresses of pages
 _NODES: Final = re.compile(r"(\d{1,6})(?::(\d{1,6}))?", re.ASCII)
 
 STARTING, RUNNING, STOPPING, WAITING = "starting", "running", "stopping", "waiting"
@@ -21,6 +22,22 @@ FINISHING: Final = "finishing"  # it ended well on the node that speaks for the 
 GONE: Final = "gone"  # the launcher's last word: it ends
 WELL: Final = "well"  # stands for its ranks in the last word of a launcher whose command had ended well
 STATES: Final = frozenset({STARTING, RUNNING, STOPPING, WAITING, READY, DONE, FINISHING, GONE})
+
+ENDED_WELL: Final = "the command ended well"
+_HERE: Final = f"{ENDED_WELL} here; "
+
+
+def ended_here(missing: int, others: int) -> str:
+    """Why a run is over whose command ended well on the node that speaks for it; of `others` nodes `missing` did not say so."""
+    return f"{_HERE}{missing} of {others} other nodes did not say so" if missing else ENDED_WELL
+
+
+UNHEARD: Final = f"{_HERE}without the control plane nobody knows of the other nodes"
+
+
+def ended_in_part(reason: str) -> bool:
+    """Whether a run ended well for this reason, and not all its nodes are known to have done so."""
+    return reason.startswith(_HERE)
 
 
 def check_run(run: str) -> None:
@@ -41,7 +58,9 @@ def ended_well(state: str, ranks: str) -> bool:
 
 def unfit_node(node: str) -> str:
     """Why `node` cannot be a node's name, and what to do; "" where it can."""
-    return "must not hold a comma, which parts the names in a list of nodes: give this machine one name" if "," in node else ""
+    if _NODE.fullmatch(node):
+        return ""
+    return "must be letters, digits, dots, dashes, underscores or colons, and begin with no dot or dash: give it one (SUREFOOT_NODE)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +89,14 @@ def parse_nodes(text: str) -> Nodes:
     if not 1 <= least <= most <= MOST_NODES:
         raise InputError(f"nodes {text!r} must be a number such as 4, or least and most such as 2:4, from 1 to {MOST_NODES}")
     return Nodes(least, most)
+
+
+@dataclass(frozen=True, slots=True)
+class Others:
+    """How many other launchers of an attempt said that its command ended well there, and how many go on with it."""
+
+    finished: int
+    unfinished: int
 
 
 def meant(node: str, asking_since: datetime, nodes: Collection[str], issued_at: datetime) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from pipeline.catalog.runs import GONE, STARTING, STATES, check_run, ended_well, meant, parse_nodes, unfit_node
+from pipeline.catalog.runs import GONE, STARTING, STATES, Others, check_run, ended_well, meant, parse_nodes, unfit_node
 from pipeline.clock import Clock, monotonic, to_micros, utcnow
 from pipeline.errors import InputError, StoreError, StoreUnavailable
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, Reader, issued
@@ -123,7 +123,7 @@ class Answer:
     requests: tuple[IssuedAction, ...]
     end: str = ""  # why the run is over; who waits for others hears it with the ordinary answer
     without: str = ""  # the attempt that goes on without this launcher
-    others: "Others | None" = None  # to one that is finishing; None: not known
+    others: Others | None = None  # to one that is finishing; None: not known
     adopted: IssuedAttempt | None = None  # the attempt that its launchers had begun by themselves
 
     @property
@@ -194,20 +194,13 @@ def _is_without(question: Question, attempt: IssuedAttempt) -> bool:
     return question.state == STARTING or attempt.launch >= question.launch
 
 
-@dataclass(frozen=True, slots=True)
-class Others:
-    """How many other launchers of an attempt said that its command ended well there, and how many go on with it."""
-
-    finished: int
-    unfinished: int
-
-
 @dataclass(slots=True)
 class Beats:
     """Which questions become rows: changes at once, the rest at most every BEAT_GAP seconds a launcher. Since `began` (monotonic)."""
 
     began: float = field(default_factory=monotonic)
     last: dict[tuple[str, str], tuple[float, tuple[object, ...]]] = field(default_factory=dict)
+    nodes: dict[str, set[str]] = field(default_factory=dict)  # by run those that are among `last`
 
     def due(self, question: Question, now: float) -> tuple[bool, bool]:
         """Whether to write a row, and whether it must be queryable at once: a state, attempt or rank changed."""
@@ -219,15 +212,23 @@ class Beats:
             return False, False
         self.last.pop(key, None)
         self.last[key] = (now, says)
+        self.nodes.setdefault(question.run, set()).add(question.node)
         if len(self.last) > LAUNCHERS:
-            self.last.pop(next(iter(self.last)))
+            self._forget(next(iter(self.last)))
         return True, changed
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        run, node = key
+        del self.last[key]
+        self.nodes[run].discard(node)
+        if not self.nodes[run]:
+            del self.nodes[run]
 
     def others(self, question: Question, now: float) -> Others | None:
         """Where the other launchers of an attempt stand; None while ingest has not been there for long enough to have heard them."""
         if now - self.began < FORGOTTEN:
             return None
-        told = [(at, says) for (run, node), (at, says) in self.last.items() if run == question.run and node != question.node]
+        told = [self.last[question.run, node] for node in self.nodes.get(question.run, ()) if node != question.node]
         mine = [(now - at, str(says[0]), str(says[3])) for at, says in told if says[1] == question.attempt]
         going = [state for silent, state, ranks in mine if silent < FORGOTTEN and state != GONE and not ended_well(state, ranks)]
         return Others(sum(ended_well(state, ranks) for _, state, ranks in mine), len(going))

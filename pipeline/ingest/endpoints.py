@@ -65,7 +65,7 @@ def refusal(error: SurefootError) -> Refusal:
         case InputError():
             return Refusal(400, rpc.INVALID_ARGUMENT)
         case Taken():
-            return Refusal(409, rpc.ALREADY_EXISTS)
+            return Refusal(409, rpc.ALREADY_EXISTS if error.passing else rpc.FAILED_PRECONDITION)
         case Unauthorised():
             return Refusal(401, rpc.UNAUTHENTICATED)
         case _:

@@ -17,9 +17,11 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class Taken(SurefootError):
-    """Another launcher has the place, or the run is begun otherwise. It may be free in some seconds."""
+    """Another launcher has the place, or the run is begun otherwise. `passing`: it may be free in some seconds."""
 
-    permanent = False
+    def __init__(self, message: str, *, passing: bool) -> None:
+        super().__init__(message)
+        self.passing, self.permanent = passing, not passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +55,26 @@ def refusal(wanted: Place, same: Place | None, last: Place | None, now: float) -
             f"another launcher of run {wanted.run} is heard under the node name {wanted.node}: "
             "give each node a name of its own (SUREFOOT_NODE), or end the other launcher"
         )
+    if why := counted_otherwise(wanted, last, now):
+        return why
     first = None if wanted.begun else _heard(wanted, last, now)
-    if first and first.nodes != wanted.nodes:
-        return (
-            f"run {wanted.run} goes with --nodes {_count(first)} on {first.node}, and with --nodes {_count(wanted)} here: "
-            "give all its launchers the same"
-        )
     if first and first.node != wanted.node and not wanted.nodes.several:
         return (
             f"run {wanted.run} takes one node, and its launcher on {first.node} is heard: "
             "end that one, or give each launcher --nodes with the number of nodes"
         )
     return ""
+
+
+def counted_otherwise(wanted: Place, last: Place | None, now: float) -> str:
+    """Why one that has begun nothing must not: the run goes with another count of nodes, whatever it waits for. "" where it may."""
+    first = None if wanted.begun else _heard(wanted, last, now)
+    if not first or first.nodes == wanted.nodes:
+        return ""
+    return (
+        f"run {wanted.run} goes with --nodes {_count(first)} on {first.node}, and with --nodes {_count(wanted)} here: "
+        "give all its launchers the same"
+    )
 
 
 class Places:
@@ -84,7 +94,7 @@ class Places:
         wanted = place_of(question, now)
         key = (wanted.run, wanted.node)
         if why := refusal(wanted, self._places.get(key), self._last.get(wanted.run), now):
-            raise Taken(why)
+            raise Taken(why, passing=why != counted_otherwise(wanted, self._last.get(wanted.run), now))
         _keep(self._places, key, wanted)
         _keep(self._last, wanted.run, wanted)
         return wanted

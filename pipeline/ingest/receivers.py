@@ -27,7 +27,7 @@ from pipeline.ingest.writer import Writer
 from pipeline.listening import cannot_listen, listen
 from pipeline.queries.control import Issued
 from pipeline.records import Beat
-from pipeline.secrets import ingest_token
+from pipeline.secrets import own_ingest_token
 from pipeline.settings import Settings
 from pipeline.store import Store
 
@@ -60,7 +60,7 @@ class Ingest:
 
         intake = Intake(self._spool, seen, self._writer.wake, health)
         secret = settings.ingest.pagerduty_secret
-        self.endpoints = Endpoints(intake, ask, health, ingest_token(settings), settings.ingest.max_body_bytes, pagerduty_secret=secret)
+        self.endpoints = Endpoints(intake, ask, health, own_ingest_token(settings), settings.ingest.max_body_bytes, pagerduty_secret=secret)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

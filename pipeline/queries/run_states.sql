@@ -1,6 +1,6 @@
 SELECT
     run, state, reason, started_at, changed_at, node, command, exit_code,
-    attempt, attempt_state, launches, greatest(run_ranks, attempt_ranks) AS ranks
+    attempt, attempt_state, launches, greatest(run_ranks, attempt_ranks, started) AS ranks
 FROM (
     SELECT
         run,
@@ -23,5 +23,10 @@ LEFT JOIN (
         argMax(ranks, (ranks > 0, launch, at)) AS attempt_ranks
     FROM attempts WHERE {run:String} IN ('', attempts.run) GROUP BY run
 ) AS a USING (run)
+LEFT JOIN (
+    -- what the launchers of all its nodes saw start; a restart inside an attempt is named <attempt>.<number>
+    SELECT run, replaceRegexpOne(attempt, '\\.[0-9]+$', '') AS attempt, toUInt64(max(assumeNotNull(rank))) + 1 AS started
+    FROM events WHERE kind = 'rank_started' AND isNotNull(rank) AND {run:String} IN ('', events.run) GROUP BY run, attempt
+) AS s USING (run, attempt)
 ORDER BY state != 'started', started_at DESC
 LIMIT {limit:UInt32}

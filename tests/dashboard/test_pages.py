@@ -12,12 +12,13 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Button
 
 from dashboard import ask, serve
+from pipeline.catalog.runs import ended_here
 from pipeline.clock import utcnow
 from pipeline.errors import StoreUnavailable
 from pipeline.hold_records import HoldTransition, MaintenanceTransition, PauseTransition, SilenceTransition
 from pipeline.queries.incident_history import incident_history
 from pipeline.queries.requests_about import requests_about
-from pipeline.records import NotificationTransition, Request, RunTransition
+from pipeline.records import Beat, NotificationTransition, Request, RunTransition
 from pipeline.settings import ConsoleSettings, Settings
 from pipeline.store import Store
 from slo.figures_job import FiguresJob
@@ -88,6 +89,33 @@ def test_an_incident_tells_that_its_page_was_held_back_and_why(console: Console,
 )
 def test_other_pages_on_an_empty_store_say_what_to_do(console: Console, says: Says, page: str, hint: str) -> None:
     assert hint in says(console(page))
+
+
+def test_a_run_says_which_of_its_nodes_would_not_be_missed_for_want_of_an_agent(
+    console: Console, says: Says, later: Any, seed: Any
+) -> None:
+    seed.run("r", nodes=("gpu-07", "gpu-08"), ranks=2, seconds=120, step_seconds=1.0)
+    seed.signs(nodes=("gpu-07",))
+    common = {"component": "launcher", "run": "r", "attempt": "r-1", "state": "running"}
+    seed.write(*(Beat(**common, at=seed.back(0.5), node=node) for node in ("gpu-07", "gpu-08", "gpu-09")))
+    assert "▲ no agent A lost node would not be noticed: start surefoot agent on gpu-08, gpu-09." in says(console("run", run="r"))
+    seed.signs(nodes=("gpu-07", "gpu-08", "gpu-09"))
+    later()
+    assert "no agent" not in says(console("run", run="r"))
+
+
+@pytest.mark.parametrize(("missing", "warned"), [(1, True), (0, False)])
+def test_a_run_whose_other_nodes_did_not_all_say_that_they_ended_is_finished_with_a_warning(
+    console: Console, says: Says, seed: Any, missing: int, warned: bool
+) -> None:
+    seed.run("r", nodes=("gpu-07",), ranks=2, seconds=120, step_seconds=1.0)
+    end = {"old_state": "started", "new_state": "finished", "reason": ended_here(missing, 2), "actor": "l", "at": seed.back(1)}
+    seed.write(RunTransition(**end, run="r", node="gpu-07", exit_code=0))
+    said = says(console("run", run="r"))
+    assert (
+        "▲ not all nodes are known to have ended well The command ended well here; 1 of 2 other nodes did not say so." in said
+    ) is warned
+    assert ("The command ended well." in said) is not warned
 
 
 def test_now_is_fine_only_when_everything_was_heard(console: Console, says: Says, seed: Any) -> None:

@@ -21,6 +21,7 @@ from pipeline.queries.run_ranks import run_ranks
 from pipeline.queries.run_spending import run_spending
 from pipeline.queries.run_states import run_states
 from pipeline.queries.run_steps import run_steps
+from pipeline.queries.run_world import run_world
 from pipeline.queries.signs_of_life import signs_of_life
 from pipeline.queries.spending_over_time import spending_over_time
 from pipeline.records import AttemptTransition, Beat, Event, IncidentTransition, LedgerEntry, Live, Request, RunTransition, Step
@@ -156,6 +157,25 @@ def test_a_run_is_its_last_transition_with_its_newest_attempt(store: Store) -> N
     )  # fmt: skip
     assert (a.started_at, a.changed_at) == (T0, at(50))
     assert run_states(store, 1, "a") == [a] and run_states(store, 10, "c") == []
+
+
+def test_a_run_has_as_many_ranks_as_were_seen_to_start_on_all_nodes_of_its_newest_attempt(store: Store) -> None:
+    """Without StepMonitor or torchrun the launcher that speaks for it saw one; a restart went on with fewer nodes."""
+    common = {"old_state": "", "reason": "", "actor": "l", "run": "r", "node": "a"}
+    store.insert([RunTransition(**common, new_state="started", at=at(0))], token="r")
+    attempts = [AttemptTransition(**common, new_state="running", at=at(n), attempt=f"r-{n}", launch=n, ranks=1) for n in (1, 2)]
+    store.insert(attempts, token="a")
+
+    def started(attempt: str, *ranks: int) -> None:
+        told = {"kind": "rank_started", "layer": "framework", "severity": "info", "run": "r", "attempt": attempt, "at": at(3)}
+        store.insert([Event(id=f"{attempt}/{rank}", rank=rank, node=f"n{rank}", **told) for rank in ranks], token=attempt)
+
+    started("r-1", 0, 1, 2)
+    assert [r.ranks for r in run_states(store, 10)] == [1], "those of an earlier attempt say nothing of this one"
+    started("r-2", 0)
+    started("r-2.1", 1)
+    assert [r.ranks for r in run_states(store, 10)] == [r.ranks for r in run_states(store, 1, "r")] == [2]
+    assert run_world(store, "r") == 3, "the ledger counts the most that there ever were"
 
 
 def test_open_incidents_come_first_and_the_worst_of_them_on_top(store: Store) -> None:

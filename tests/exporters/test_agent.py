@@ -196,7 +196,7 @@ def environment(folder: Path) -> dict[str, str]:
     """For an agent of its own; nobody listens where ingest should be."""
     ingest, own = free_ports(2)
     given = {"STATE_DIR": str(folder / "state"), "RING_DIR": str(folder / "rings"), "NODE": "node1", "INGEST__PORT": str(ingest)}
-    given |= {"AGENT__PORT": str(own), "AGENT__INTERVAL": "0.5", "AGENT__BUFFER_BYTES": "100000"}
+    given |= {"INGEST__TOKEN": "t" * 32, "AGENT__PORT": str(own), "AGENT__INTERVAL": "0.5", "AGENT__BUFFER_BYTES": "100000"}
     return os.environ | {f"SUREFOOT_{key}": value for key, value in given.items()}
 
 
@@ -219,6 +219,14 @@ def test_once_prints_a_page_without_ingest_and_without_loading_anything_heavy(tm
 
 
 SERVE = "from exporters.agent import serve; from pipeline.settings import load; serve(load())"
+
+
+def test_an_agent_without_a_token_says_where_it_is_missing_and_makes_none(tmp_path: Path) -> None:
+    env = environment(tmp_path) | {"SUREFOOT_INGEST__TOKEN": ""}
+    done = subprocess.run([sys.executable, "-c", SERVE], env=env, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "no ingest token: there is no token: set ingest.token to ingest's, or copy its file ingest.token" in done.stderr
+    assert not (tmp_path / "state").exists()
 
 
 def test_an_agent_without_ingest_stays_small_serves_its_page_and_ends_soon_after_sigterm(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ class Plane:
     calls: list[dict[str, str]] = field(default_factory=list)
     received: list[Received] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
+    nodes: list[str] = field(default_factory=list)  # of several, that attempts are issued for
     repeat: bool = False  # keep offering requests that were seen
     changed: threading.Condition = field(default_factory=threading.Condition)
     port: int = 0
@@ -127,6 +128,8 @@ class Plane:
                 wanted = [r for r in self.requests if self.repeat or r["id"] not in seen]
                 launch = max(self.first, int(call["launch"]))
                 attempt = {"id": f"{call['run']}-{launch}", "launch": launch} if self.issue and not call["attempt"] else None
+                if attempt and self.nodes:
+                    attempt |= {"nodes": self.nodes, "master": "10.0.0.1"}
                 left = deadline - time.monotonic()
                 if wanted or attempt or left <= 0:
                     return {"term": self.term, "attempt": attempt, "requests": wanted}

@@ -281,6 +281,11 @@ def test_of_the_environment_only_the_allowed_names_are_taken() -> None:
     assert (told["code.argv"], told["code.folder"], told["start.resumed_from"]) == ("python train.py", "/work", "the start")
 
 
+def test_what_the_environment_says_of_the_nodes_is_told_with_the_place() -> None:
+    told = own_facts(["x"], {"SLURM_JOB_NODELIST": "gpu-[1-2]", "NNODES": "2"}, "", "")
+    assert told == {"code.argv": "x", "start.resumed_from": "the start", "place.SLURM_JOB_NODELIST": "gpu-[1-2]", "place.NNODES": "2"}
+
+
 @pytest.mark.parametrize(
     ("variables", "image"),
     [
@@ -351,6 +356,24 @@ def test_the_launcher_sends_what_an_attempt_runs_with(launch, plane, repository,
     assert facts["code.commit"].endswith("Raise the learning rate") and facts["code.diff"] == "none"
     assert "package.python" in facts and "driver.kernel" in facts and "code.trouble" not in facts
     assert "hf_abc" not in str(sent)
+
+
+def test_the_command_is_recorded_as_it_was_given_with_the_node_s_place_not_filled_in(launch, plane, tmp_path) -> None:
+    plane.nodes = ["node-b", "node-a", "node-c"]
+    started = launch("sh", "-c", "echo {node_rank} of {nnodes}; sleep 600", "--nnodes", "3")
+    (sent,) = plane.until(lambda p: p.records("surefoot.facts"))
+    plane.until(lambda p: p.lines())
+    started.process.terminate()
+    started.wait()
+    assert sent["facts"]["code.argv"] == "sh -c 'echo {node_rank} of {nnodes}; sleep 600' --nnodes 3"
+    assert [line.body for line in plane.lines()] == ["1 of 3"]
+
+
+def test_a_run_whose_ranks_do_not_tell_how_many_they_are_has_one_on_each_node(launch, plane) -> None:
+    plane.nodes = ["node-a", "node-b", "node-c"]
+    launch("sh", "-c", "sleep 600", "--nnodes", "3")
+    (running,) = plane.until(lambda p: p.transitions("running"))
+    assert running["ranks"] == 3
 
 
 def test_a_secret_on_the_command_line_is_not_in_the_run_s_record_either(launch, plane) -> None:

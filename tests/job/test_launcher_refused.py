@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from exporters.job.control import Answer, Request, error_of
+from exporters.job.control import Answer, Client, Request, Situation, error_of
 from exporters.job.loop import Loop
 from exporters.job.meeting import Meeting
 from exporters.job.surroundings import Search
@@ -106,6 +106,50 @@ def test_what_runs_goes_on_and_warns_once_however_often_it_is_refused(launch, pl
     assert len(told) == 2
     assert "control plane takes another launcher for this one; the command goes on" in told[0] and WHY in told[0]
     assert "control plane answers again" in told[1]
+
+
+def called(tmp_path: Path, port: int, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """The command line's own launcher, to its end."""
+    given = {
+        "SUREFOOT_INGEST__URL": f"http://127.0.0.1:{port}",
+        "SUREFOOT_STATE_DIR": str(tmp_path / "state"),
+        "SUREFOOT_RING_DIR": str(tmp_path / "rings"),
+        "SUREFOOT_NODE": "node-a",
+        "SUREFOOT_JOB__CONTROL_TIMEOUT": "0.5",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    command = [sys.executable, "-P", "-m", "surefoot", "run", "--run-id", "r", "--", *words]
+    return subprocess.run(command, env=os.environ | given | more, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_run_that_goes_with_another_count_of_nodes_is_refused_at_once_as_waiting_changes_nothing(plane, tmp_path):
+    why = "run r goes with --nodes 2 on b, and with --nodes 3 here: give all its launchers the same"
+    plane.refusal = (409, json.dumps({"code": 9, "message": why}))
+    done = called(tmp_path, plane.port, "sh", "-c", f"touch {tmp_path}/begun", SUREFOOT_INGEST__TOKEN="test-token")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"surefoot: nothing was begun: {why}")
+    assert "waiting" not in done.stderr and not (tmp_path / "begun").exists()
+
+
+def test_without_a_token_the_command_runs_unseen_with_one_line_that_says_so_and_none_is_made(plane, tmp_path):
+    done = called(tmp_path, plane.port, "true")
+    told = [line for line in done.stderr.splitlines() if "level=warning" in line and ("token" in line or "control plane" in line)]
+    assert done.returncode == 0 and len(told) == 1, done.stderr
+    assert "no token for ingest: the run goes unseen" in told[0] and f"{tmp_path}/state/ingest.token: there is no token" in told[0]
+    assert not (tmp_path / "state/ingest.token").exists()
+
+
+def test_with_a_wrong_token_nobody_says_that_the_control_plane_does_not_answer(plane, tmp_path):
+    plane.refusal = WRONG_TOKEN
+    done = called(tmp_path, plane.port, "echo", "{master}", "--nnodes", "2", SUREFOOT_INGEST__TOKEN="wrong")
+    assert "the control plane refuses this launcher: {master} cannot be known without it" in done.stderr
+    assert "does not answer" not in done.stderr
+
+
+def test_a_call_that_fails_is_told_by_endpoint_and_cause_without_what_was_asked():
+    client = Client("http://127.0.0.1:9", "t", "r", "a")
+    with pytest.raises(ControlUnavailable) as caught:
+        client.poll(Situation("r-1", 1, "running", ""), (), 0.0)
+    assert str(caught.value) == "http://127.0.0.1:9: Connection refused"
 
 
 @pytest.mark.parametrize("refusal", [WRONG_TOKEN, (403, "<html>no\nway"), (422, "")], ids=["401", "403", "422"])

@@ -1,5 +1,8 @@
 """How many nodes a run takes, what it is called, and what its command is told of them."""
 
+import socket
+import threading
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -95,6 +98,15 @@ def test_an_empty_count_of_nodes_is_a_mistake_and_not_one_node() -> None:
 
 def test_our_address_is_the_one_that_leads_to_the_control_plane() -> None:
     assert address_towards("http://no-such-host.invalid:4318", "gpu-1") == "gpu-1"
+
+
+def test_a_resolver_that_does_not_answer_keeps_no_run_from_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answers.wait(60) and [])
+    began = time.monotonic()
+    assert address_towards("http://control.invalid:4318", "gpu-1") == "gpu-1"
+    answers.set()
+    assert time.monotonic() - began < 10
 
 
 def test_over_loopback_it_is_our_name_where_that_is_a_hosts_else_loopback_as_for_all_launchers_of_one_machine() -> None:

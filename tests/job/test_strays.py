@@ -14,6 +14,7 @@ from exporters.job.strays import only_launcher, strays
 from pipeline.errors import InputError
 from surefoot.hook import layout
 
+RINGS = Path("/dev/shm/rings-of-this-test")
 ORPHAN = """
 import os, signal, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"], start_new_session=True)
@@ -37,16 +38,22 @@ def sleeper() -> Iterator[Any]:
         process.wait()
 
 
-def marked(run: str = "r", node: str = "node-a", attempt: str = "r-1") -> dict[str, str]:
-    return {layout.ENV_RUN: run, layout.ENV_NODE: node, layout.ENV_ATTEMPT: attempt}
+def marked(run: str = "r", node: str = "node-a", attempt: str = "r-1", rings: str = str(RINGS)) -> dict[str, str]:
+    return {layout.ENV_RUN: run, layout.ENV_NODE: node, layout.ENV_ATTEMPT: attempt, layout.ENV_RING_DIR: rings}
 
 
 def test_only_what_bears_an_attempt_of_this_run_on_this_node_is_a_stray(sleeper: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = {sleeper(**marked()), sleeper(**marked(attempt="r-7"))}
-    for other in (marked(run="s"), marked(node="node-b"), {layout.ENV_RUN: "r", layout.ENV_NODE: "node-a"}, {}):
+    for other in (
+        marked(run="s"),
+        marked(rings="/dev/shm/another"),
+        marked(node="node-b"),
+        {layout.ENV_RUN: "r", layout.ENV_NODE: "node-a"},
+        {},
+    ):
         sleeper(**other)
-    assert {s.pid for s in strays("r", "node-a")} == mine
-    assert strays("r", "node-c") == []
+    assert {s.pid for s in strays("r", "node-a", RINGS)} == mine
+    assert strays("r", "node-c", RINGS) == []
 
 
 @pytest.mark.parametrize(("parent", "watched"), [("surefoot", True), ("supervisor", False)])
@@ -55,12 +62,12 @@ def test_what_another_launcher_watches_is_none(tmp_path: Path, parent: str, watc
     program = tmp_path / parent
     program.write_text(f"#!/bin/sh\n{layout.ENV_ATTEMPT}=r-1 sleep 600 &\necho $!\nwait\n")
     program.chmod(0o755)
-    environment = {layout.ENV_RUN: "r", layout.ENV_NODE: "node-a"}
+    environment = {layout.ENV_RUN: "r", layout.ENV_NODE: "node-a", layout.ENV_RING_DIR: str(RINGS)}
     with subprocess.Popen([program, "run"], env=os.environ | environment, stdout=subprocess.PIPE) as process:
         assert process.stdout
         child = int(process.stdout.readline())
         try:
-            assert (child not in {s.pid for s in strays("r", "node-a")}) == watched
+            assert (child not in {s.pid for s in strays("r", "node-a", RINGS)}) == watched
         finally:
             os.kill(child, signal.SIGKILL)
 

@@ -15,6 +15,7 @@ from pipeline.changed import (
     Changed,
     Difference,
     absent,
+    compared,
     difference,
     first_look,
     is_good,
@@ -126,6 +127,34 @@ def test_facts_of_all_nodes_are_one_where_they_agree_and_name_the_nodes_where_no
         "place.nodes": "n1, n2, n3",
     }
     assert merged([]) == {}
+
+
+def rows(attempt: str, **nodes: Mapping[str, str]) -> list[AttemptFacts]:
+    return [AttemptFacts(run="r", attempt=attempt, node=node, at=at(0), facts=dict(facts)) for node, facts in nodes.items()]
+
+
+def test_other_nodes_with_the_same_on_them_differ_by_the_nodes_alone() -> None:
+    """Each node has a command line of its own here, as where a node's rank stands in it: one that left takes its text along."""
+    first, second = {"code.argv": "train 0", "driver.nvidia": "550"}, {"code.argv": "train 1", "driver.nvidia": "550"}
+    before, now = rows("r-1", a=first, b=second), rows("r-2", b=second, c=first)
+    assert compared(before, now) == [Difference("place.nodes", "a, b", "b, c")]
+    assert first_look(Changed("r", "r-2", candidate("r-1", 0, 50), tuple(compared(before, now)), "")) == (
+        "It ran with the same on other nodes: look at the nodes first."
+    )
+
+
+def test_what_only_a_new_node_has_and_what_changed_on_an_old_one_are_told() -> None:
+    old = {"driver.nvidia": "550", "package.torch": "2.9"}
+    found = compared(rows("r-1", a=old, b=old), rows("r-2", b=old, c={**old, "driver.nvidia": "570"}))
+    assert found == [Difference("driver.nvidia", "550", "550 on b; 570 on c"), Difference("place.nodes", "a, b", "b, c")]
+    swapped = compared(rows("r-1", a={"env.A": "1"}, b={"env.A": "2"}), rows("r-2", a={"env.A": "2"}, b={"env.A": "1"}))
+    assert swapped == [Difference("env.A", "1 on a; 2 on b", "2 on a; 1 on b")]
+
+
+def test_a_new_node_whose_packages_could_not_be_read_has_lost_none() -> None:
+    old = {"package.torch": "2.9", "package.apex": "1"}
+    found = compared(rows("r-1", a=old), rows("r-2", a=old, b={"package.trouble": "it was not done in time"}))
+    assert names(found) == ["package.trouble", "place.nodes"]
 
 
 # --- which attempt is good -------------------------------------------------------------------

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from exporters.job.launches import check_run
+from pipeline.catalog.runs import Others
 from pipeline.errors import InputError, StoreUnavailable
-from pipeline.ingest.control import BEAT_GAP, MAX_WAIT, Answer, Beats, Board, Control, Others, Question, answer
+from pipeline.ingest.control import BEAT_GAP, LAUNCHERS, MAX_WAIT, Answer, Beats, Board, Control, Question, answer
 from pipeline.queries.control import Issued, IssuedAction, IssuedAttempt, issued
 from pipeline.records import ActionTransition, AttemptTransition, RunTransition
 from pipeline.store import Store
@@ -63,7 +64,8 @@ def test_a_question_is_read_from_the_url() -> None:
         ({"run": "<b>ghost'"}, "run id .* must be 1 to 60 letters, digits, dots"),
         ({"run": "../up"}, "run id '../up' must be 1 to 60 letters, digits, dots"),
         ({"node": "x" * 300}, "parameter node is longer than 256"),
-        ({"node": "a,b"}, "parameter node must not hold a comma"),
+        ({"node": "a,b"}, "parameter node must be letters, digits"),
+        ({"node": "../x"}, "parameter node must be letters, digits"),
         ({"nodes": "4:2"}, "nodes '4:2' must be a number such as 4"),
         ({"waited": "-1"}, "parameter waited must be a number from 0"),
     ],
@@ -189,7 +191,17 @@ def test_who_is_finishing_hears_how_many_of_its_attempt_ended_well_too_and_how_m
     assert beats.others(mine, 115.0) == Others(finished=1, unfinished=0), "nobody waits for the silent, and what ended well stays so"
     beats.due(replace(QUESTION, node="n2", state="gone", attempt="r-1", ranks="well"), 116.0)
     assert beats.others(mine, 300.0) == Others(finished=1, unfinished=0), "also where its launcher has left since"
+    assert beats.others(replace(mine, run="t"), 111.0) == Others(0, 0)
     assert Answer(7, None, (), others=Others(1, 2)).to_json()["others"] == {"finished": 1, "unfinished": 2}
+
+
+def test_of_more_launchers_than_are_remembered_the_one_that_was_silent_longest_is_forgotten_wherever_it_was_noted() -> None:
+    beats = Beats(0.0)
+    for n in range(LAUNCHERS + 2):
+        beats.due(replace(QUESTION, run="old" if n == 0 else "r", node=f"n{n}", state="done"), 100.0)
+    assert len(beats.last) == LAUNCHERS and beats.nodes.keys() == {"r"}
+    assert sum(map(len, beats.nodes.values())) == LAUNCHERS
+    assert beats.others(replace(QUESTION, state="finishing", node="n2"), 101.0) == Others(finished=LAUNCHERS - 1, unfinished=0)
 
 
 # --- the read model, in the real store -------------------------------------------------------

@@ -21,6 +21,9 @@ NOW = datetime(2026, 11, 30, 3, 0, tzinfo=UTC)
 SETTINGS = Settings()  # heartbeat 10 s; an agent reads every 10 s, so three missed readings are 30 s
 
 
+UNWATCHED = "no agent speaks for this node, so a lost node would not be noticed"
+
+
 def back(seconds: float) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
@@ -46,7 +49,7 @@ def test_a_node_is_ok_only_while_its_agent_is_heard_and_nothing_is_open() -> Non
 
 def test_a_silent_agent_is_lost_telemetry_while_a_launcher_speaks_and_unknown_else() -> None:
     assert judged(31, 10) == ("telemetry lost", "its agent is silent for 31 s; its launcher still speaks, so the run may be well")
-    assert judged(None, 3) == ("telemetry lost", "no agent is heard; its launcher still speaks, so the run may be well")
+    assert judged(None, 3) == ("telemetry lost", f"{UNWATCHED}; its launcher still speaks, so the run may be well")
     assert judged(31, 11) == ("unknown", "silent for 11 s: neither its agent nor a launcher is heard")
     assert judged(200, None) == ("unknown", "silent for 3 min 20 s: neither its agent nor a launcher is heard")
 

@@ -4,6 +4,7 @@ import pytest
 
 from pipeline.catalog.runs import ASKS
 from pipeline.ingest.control import LAUNCHERS, Question
+from pipeline.ingest.endpoints import Refusal, refusal
 from pipeline.ingest.places import RETURNS, Places, Taken
 
 NAME_TAKEN = "another launcher of run r is heard under the node name a: give each node a name of its own"
@@ -20,7 +21,7 @@ def refused(places: Places, question: Question, now: float) -> str:
     try:
         places.take(question, now)
     except Taken as e:
-        assert not e.permanent
+        assert e.passing is not e.permanent
         return str(e)
     return ""
 
@@ -30,6 +31,9 @@ def test_the_second_launcher_under_a_name_is_refused_while_the_first_is_heard_an
     assert refused(places, asks("one"), 100.0) == ""
     for now in (100.1, 100.0 + ASKS - 0.1):
         assert refused(places, asks("two"), now) == NAME_TAKEN + " (SUREFOOT_NODE), or end the other launcher"
+        with pytest.raises(Taken) as caught:
+            places.take(asks("two"), now)
+        assert refusal(caught.value) == Refusal(409, 6) and caught.value.passing, "the other one may end"
     assert refused(places, asks("two", "b"), 101.0) == "", "another name"
     assert refused(places, asks("two", run="s"), 101.0) == "", "another run"
     assert refused(places, asks("one"), 102.0) == "", "it asks again"
@@ -91,6 +95,9 @@ def test_a_launcher_that_counts_the_nodes_otherwise_is_refused(first: str, secon
     places.take(asks("one", nodes=first), 100.0)
     why = f"run r goes with --nodes {told[0]} on a, and with --nodes {told[1]} here: give all its launchers the same"
     assert refused(places, asks("two", "b", nodes=second), 101.0) == why
+    with pytest.raises(Taken) as caught:
+        places.take(asks("two", "b", nodes=second), 101.0)
+    assert refusal(caught.value) == Refusal(409, 9) and not caught.value.passing, "waiting does not change it"
     assert refused(places, asks("one", nodes=first), 101.5) == "", "the one that was there first stays"
     assert refused(places, asks("two", "b", nodes=second, attempt="r-1"), 101.6) == "", "nothing that has begun is refused for it"
     assert refused(places, asks("three", "c", nodes=first), 110.0) == "", "nobody is heard any more"

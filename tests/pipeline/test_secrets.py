@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.secrets import ingest_token, secret
+from pipeline.secrets import ingest_token, own_ingest_token, secret
 from pipeline.settings import IngestSettings, Settings
 
 
@@ -29,6 +29,14 @@ def test_a_file_that_holds_no_secret_is_refused_since_an_empty_token_would_let_e
     with pytest.raises(OSError, match="it holds no secret: remove it, and a new one is made") as caught:
         ingest_token(Settings(state_dir=tmp_path))
     assert caught.value.filename == str(tmp_path / "ingest.token")
+
+
+def test_only_ingest_makes_a_token_and_all_others_say_where_it_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"there is no token: set ingest.token to ingest's") as caught:
+        ingest_token(Settings(state_dir=tmp_path))
+    assert caught.value.filename == str(tmp_path / "ingest.token") and not list(tmp_path.iterdir())
+    made = own_ingest_token(Settings(state_dir=tmp_path))
+    assert len(made) >= 32 and ingest_token(Settings(state_dir=tmp_path)) == made
 
 
 def test_a_token_that_is_set_wins(tmp_path: Path) -> None:

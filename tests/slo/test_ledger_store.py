@@ -18,6 +18,7 @@ from pipeline.queries.ledger_pending import ledger_pending
 from pipeline.queries.ledger_written import ledger_written
 from pipeline.queries.run_spending import run_spending
 from pipeline.queries.run_work import run_work
+from pipeline.queries.run_world import run_world
 from pipeline.records import AttemptTransition, Event, IncidentTransition, LedgerEntry, Live, Record, RunTransition, Step
 from pipeline.settings import Settings
 from pipeline.store import Store
@@ -168,6 +169,17 @@ def kept(store: Store, run: str = "r") -> dict[tuple[str, str], float]:
 
 def ticking(second: float) -> Callable[[], datetime]:
     return lambda: at(second)
+
+
+def test_a_run_is_as_wide_as_the_ranks_that_were_started_on_all_its_nodes(store: Store) -> None:
+    """The launcher that speaks for the run saw one rank; the other nodes' launchers told of theirs."""
+    life = Life(store)
+    assert run_world(store, "r") == 0
+    life.attempt_is("r-1", "running", 1, ranks=1)
+    assert run_world(store, "r") == 1
+    for rank in (0, 1, 2):
+        life.event("rank_started", "r-1", rank, 1)
+    assert run_world(store, "r") == 3
 
 
 def test_a_run_read_from_the_store_gives_the_ledger_worked_out_by_hand(store: Store) -> None:

@@ -116,6 +116,15 @@ def test_an_ingest_that_is_not_there_is_one_missing_thing_and_a_missing_token_an
     assert done.exit_code == 1
 
 
+def test_a_node_without_an_agent_is_told_as_its_loss_would_not_be_noticed(tmp_path: Path, httpserver: HTTPServer) -> None:
+    ingest(httpserver)
+    none = checks(called("--json", **here(tmp_path, httpserver, AGENT__PORT="9")))
+    said = "none answers at http://127.0.0.1:9, so a loss of this node would not be noticed: start one where runs are (surefoot agent)"
+    assert none["agent"] == ("note", said)
+    one = checks(called("--json", **here(tmp_path, httpserver, AGENT__PORT=str(httpserver.port), AGENT__HOST="0.0.0.0")))
+    assert one["agent"] == ("ok", f"http://127.0.0.1:{httpserver.port}")
+
+
 def test_the_settings_file_is_named(tmp_path: Path, httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "s.yaml"
     file.write_text("cluster: west\n")

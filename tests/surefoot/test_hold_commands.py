@@ -13,10 +13,11 @@ from alerts.outbox import Outbox
 from alerts.tick import Tick
 from pipeline.errors import InputError
 from pipeline.hold_records import MaintenanceTransition, PauseTransition, SilenceTransition
+from pipeline.queries.actions_of import actions_of
 from pipeline.queries.maintenance_since import maintenance_since
 from pipeline.queries.pauses_since import pauses_since
 from pipeline.queries.silences_since import silences_since
-from pipeline.records import ActionTransition, Request
+from pipeline.records import ActionTransition, AttemptTransition, Request, RunTransition
 from pipeline.settings import Settings
 from pipeline.store import Store
 from surefoot import asking
@@ -81,6 +82,44 @@ def test_a_silence_is_added_listed_and_ended(surefoot: Surefoot, store: Store) -
     again = surefoot("silence", "end", held.hold)
     assert again.exit_code == 2
     assert again.stderr == f"surefoot: no silence of the id {held.hold} holds or is planned; `surefoot silence list` shows them\n"
+
+
+def a_run(store: Store, run: str = "llama", state: str = "started") -> None:
+    now = datetime.now(UTC)
+    common = {"old_state": "", "reason": "launched", "actor": "launcher:a", "run": run, "node": "a"}
+    store.insert([RunTransition(**common, new_state=state, at=now)], token=f"{run}-run")
+    store.insert([AttemptTransition(**common, new_state="running", at=now, attempt=f"{run}-1", launch=1)], token=f"{run}-attempt")
+
+
+@pytest.mark.usefixtures("leader")
+def test_a_run_is_stopped_by_a_request_that_the_leader_makes_an_action_of(surefoot: Surefoot, store: Store) -> None:
+    a_run(store)
+    done = surefoot("stop", "llama", "--reason", "wrong data  set")
+    assert done.exit_code == 0, done.output
+    assert done.output == "run llama is being stopped: its command has 10 s to end, see http://127.0.0.1:8501/run?run=llama\n"
+    (asked,) = store.read(Request, "SELECT * FROM requests")
+    assert (asked.kind, asked.target, asked.actor, asked.reason) == ("stop_run", "llama", asking.who(), "wrong data set")
+    (ordered,) = actions_of(store, [], ["llama"])
+    assert (ordered.kind, ordered.new_state, ordered.attempt, ordered.actor) == ("stop_run", "issued", "llama-1", asking.who())
+
+
+@pytest.mark.usefixtures("leader")
+def test_a_run_goes_on_while_acting_is_paused_and_the_command_says_so(surefoot: Surefoot, store: Store) -> None:
+    a_run(store)
+    assert surefoot("actions", "pause", "--for", "30m", "--reason", "network work", "--owner", "ann").exit_code == 0
+    done = surefoot("stop", "llama", "--reason", "enough")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("surefoot: run llama goes on: not issued: acting is paused ")
+
+
+def test_a_run_that_is_not_there_or_over_is_not_asked_to_stop(surefoot: Surefoot, store: Store) -> None:
+    a_run(store, "over", "finished")
+    none = surefoot("stop", "nobody", "--reason", "x")
+    assert (none.exit_code, none.stderr.partition(": the console")[0]) == (2, "surefoot: no run is called nobody")
+    over = surefoot("stop", "over", "--reason", "x")
+    assert (over.exit_code, over.stderr) == (2, "surefoot: run over is not in progress: it is finished\n")
+    assert surefoot("stop", "over", "--reason", " ").stderr == "surefoot: --reason is empty: say why the run is stopped\n"
+    assert store.read(Request, "SELECT * FROM requests") == []
 
 
 @pytest.mark.usefixtures("leader")

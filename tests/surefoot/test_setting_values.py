@@ -1,6 +1,7 @@
 """Every setting has its range: what could never work, or would be nonsense, is refused before anything starts."""
 
 import math
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,11 +130,25 @@ def test_a_label_is_not_empty_and_fits_into_a_rings_header(key: str) -> None:
     assert not refused(key, "x" * 64)
 
 
-def test_a_node_is_one_name_since_lists_of_nodes_are_written_with_commas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SUREFOOT_NODE", "gpu-1,gpu-2")
+@pytest.mark.parametrize("name", ["gpu-1,gpu-2", "a b", "a/b", "../x", "..", "-x", "*", "a\tb", "a\u00a0b", "a=b", "h\u00e4"])
+def test_a_node_s_name_may_stand_in_lists_in_names_of_files_and_in_addresses(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("SUREFOOT_NODE", name)
     with pytest.raises(SettingsError) as caught:
         load()
-    assert str(caught.value) == "setting node: must not hold a comma, which parts the names in a list of nodes: give this machine one name"
+    assert "setting node" in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["gpu-1", "ip-10-0-0-1.ec2.internal", "node_7", "worker.cluster.local", "fd00::1", "10.0.0.1", "X" * 63])
+def test_names_of_hosts_and_of_kubernetes_nodes_are_names_of_nodes(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("SUREFOOT_NODE", name)
+    assert load().node == name.lower()
+
+
+def test_a_machine_whose_own_name_is_no_such_name_is_told_to_set_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SUREFOOT_NODE", raising=False)
+    monkeypatch.setattr(socket, "gethostname", lambda: "my pc")
+    with pytest.raises(SettingsError, match=r"^setting node: must be letters, digits, .*: give it one .SUREFOOT_NODE.$"):
+        load()
 
 
 @pytest.mark.parametrize("key", ["state_dir", "ring_dir"])

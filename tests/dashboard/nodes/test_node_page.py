@@ -104,7 +104,7 @@ def test_a_silent_node_shows_what_was_read_last_as_stale(console: Console, says:
 def test_a_node_that_only_its_launcher_tells_of_has_no_readings(console: Console, says: Says, machines: Any, seed: Any) -> None:
     seed.write(machines.started("r", "n1"), Beat(component="launcher", at=machines.back(1), node="n1", run="r", attempt="r-1"))
     said = says(console("node", node="n1"))
-    assert "~ No agent is heard; its launcher still speaks, so the run may be well. Telemetry lost" in said
+    assert "~ No agent speaks for this node, so a lost node would not be noticed; its launcher still speaks, so the run" in said
     assert "No reading to show. Its agent was not heard in the last 24 hours." in said
     assert "What their ranks do is not known" in said
 
