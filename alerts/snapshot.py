@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from alerts.watched import Watched
 from pipeline.catalog.runs import GONE as LEFT
-from pipeline.catalog.runs import ended_well, meant
+from pipeline.catalog.runs import READY, ended_well, meant
 from pipeline.settings import DetectSettings
 
 FRESH = 2.5  # seconds: a rank whose last look is older than this is not judged
@@ -216,10 +216,21 @@ class Snapshot:
         return sorted((one for one in self.launchers if one.run == run and one.heard), key=lambda one: one.node)
 
     def all_well(self, run: RunLook) -> bool:
-        """Whether each node of a run's newest attempt on several has told that its command ended well."""
+        """Whether the command of a run's newest attempt on several nodes is known to have ended well on each of them."""
         current = run.current
-        told = {one.node for one in self.launchers if one.run == run.run and one.well(current)}
-        return current is not None and current.nodes != () and told.issuperset(current.nodes)
+        return current is not None and current.nodes != () and all(self._well_on(run.run, current, node) for node in current.nodes)
+
+    def _well_on(self, run: str, current: AttemptLook, node: str) -> bool:
+        last = next((one for one in self.launchers if one.run == run and one.node == node), None)
+        if last and last.attempt == current.attempt:
+            return last.well(current)
+        return (last is None or last.state != READY) and self.ended_well(current, node)
+
+    def ended_well(self, attempt: AttemptLook, node: str) -> bool:
+        """Whether the command of an attempt on several nodes ended well on one of them, by what was written of it at the time."""
+        if node == attempt.members[0]:
+            return attempt.state == "ended" and attempt.exit_code == 0
+        return any(e.node == node and e.rank is None and e.code == "0" and not e.stopped_by for e in self.exits_of(attempt.attempt))
 
     def ranks_of(self, attempt: str) -> list[RankLook]:
         """The ranks of an attempt, by rank."""

@@ -105,7 +105,7 @@ class Beat(Record):
     attempt: str = ""
     state: str = ""  # launcher: one of pipeline/catalog/runs.py
     launch: int = 0
-    ranks: str = ""  # "0:alive:4711,1:exit:-9"
+    ranks: str = ""  # "0:alive:4711,1:exit:-9"; with its last word WELL of runs.py, where its command had ended well
     nodes: str = ""  # how many its run wants: "2", "2:4"; "" for one
     address: str = ""  # where the other nodes of its run reach it
     waited: float = 0.0  # seconds that it has been waiting to be given an attempt

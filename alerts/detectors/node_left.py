@@ -40,7 +40,6 @@ def _left(snapshot: Snapshot, run: RunLook, current: AttemptLook, now: datetime)
     if not current.nodes or current.stopping_at:
         return
     lost = lost_launchers(snapshot, run, now)
-    others = snapshot.launchers_of(run.run)
     for one in snapshot.launchers:
         if one.run != run.run or one.node not in current.nodes or one.well(current):
             continue
@@ -51,10 +50,17 @@ def _left(snapshot: Snapshot, run: RunLook, current: AttemptLook, now: datetime)
             why = RANKS_GONE
         elif one in lost and _unseen(snapshot, current, one):
             why, confidence = f"its launcher has been silent for {one.age:.0f} s, and nothing is seen of its ranks", 0.8
-        elif one.state == STARTING and one.heard and not one.meant_by(current) and any(takes_part(run, other) for other in others):
+        elif _began_anew(snapshot, run, current, one):
             since, why = one.at - timedelta(seconds=one.waited), "its launcher was started anew"
         if why:
             yield of_launcher(NAME, NODE_LEFT, run, one, f"{one.node} has left attempt {current.attempt}: {why}", since, confidence)
+
+
+def _began_anew(snapshot: Snapshot, run: RunLook, current: AttemptLook, one: LauncherLook) -> bool:
+    """Whether a launcher asks for its first attempt while others still carry the one that its node has a part in."""
+    if one.state != STARTING or not one.heard or one.meant_by(current) or snapshot.ended_well(current, one.node):
+        return False
+    return any(takes_part(run, other) for other in snapshot.launchers_of(run.run))
 
 
 def _ranks_gone(snapshot: Snapshot, current: AttemptLook, launcher: LauncherLook) -> bool:

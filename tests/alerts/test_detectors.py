@@ -10,6 +10,7 @@ import pytest
 from alerts.detectors import heartbeat_lost, node_left, rank_exit, step_stall
 from alerts.detectors.stall_limit import limit
 from alerts.diagnosis.localise import localise
+from alerts.recovery.actuators import lost_runs
 from alerts.snapshot import AttemptLook, LauncherLook, Pace, RankExit, RankLook, RunLook, Snapshot
 from pipeline.catalog.actions import RESTART_RUN
 from pipeline.records import FindingTransition
@@ -413,6 +414,23 @@ def test_one_whose_command_ended_well_has_not_left_and_is_not_missed(state: str,
     assert not node_left.detect(down, NOW)
     before = of_two(launcher(0.3), replace(well, attempt="r-0"))
     assert heartbeat_lost.detect(before, NOW) or node_left.detect(before, NOW), "it ended well in another attempt"
+
+
+def test_one_whose_command_ended_well_may_be_started_anew_and_the_run_ends_when_all_have() -> None:
+    anew, done = replace(launcher(0.3), state="starting", attempt="", waited=4.0), replace(launcher(0.3, "b"), state="done")
+    ended = [run(attempt(state="ended", ended_at=ago(30), exit_code=0, **TWO))]
+    over = of_two(anew, done, runs=ended)
+    assert not node_left.detect(over, NOW)
+    assert lost_runs.unspoken(over, over.runs[0]), "the one that speaks for the run knows nothing of it any more"
+    at_work = of_two(anew, launcher(0.3, "b"), runs=ended)
+    assert not node_left.detect(at_work, NOW) and not lost_runs.unspoken(at_work, at_work.runs[0])
+    saying_so = of_two(replace(done, node="a", state="finishing"), done, runs=ended)
+    assert not lost_runs.unspoken(saying_so, saying_so.runs[0]), "it is about to tell"
+    other = replace(anew, node="b")
+    exited = RankExit(run="r", attempt="r-1", node="b", rank=None, at=ago(20), code="0")
+    assert not node_left.detect(of_two(launcher(0.3), other, exits=(exited,)), NOW)
+    for bad in (replace(exited, code="1"), replace(exited, stopped_by="launcher"), replace(exited, rank=1), replace(exited, node="a")):
+        assert node_left.detect(of_two(launcher(0.3), other, exits=(bad,)), NOW)
 
 
 def test_who_left_is_back_with_the_next_attempt_and_a_launcher_that_began_anew_is_not_the_one_that_was_lost() -> None:

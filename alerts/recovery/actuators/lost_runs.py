@@ -34,7 +34,8 @@ def unspoken(snapshot: Snapshot, run: RunLook) -> bool:
     """Whether every command of a run on several nodes ended well, and nobody is left to say that it has finished."""
     if run.state != "started" or run.abandoned or deaf(snapshot) or not snapshot.all_well(run):
         return False
-    return all(one.age > snapshot.detect.heartbeat for one in snapshot.launchers if one.run == run.run and one.node == run.members[0])
+    speakers = (one for one in snapshot.launchers if one.run == run.run and one.node == run.members[0])
+    return all(one.age > snapshot.detect.heartbeat or not one.well(run.current) for one in speakers)  # one begun anew knows nothing of it
 
 
 def is_lost(snapshot: Snapshot, run: RunLook, now: datetime) -> bool:
