@@ -20,6 +20,7 @@ import requests
 from exporters.agent import look
 from exporters.collector import Site
 from exporters.job.capture import find_py_spy
+from exporters.job.control import cause_of
 from exporters.passes import Outcome
 from pipeline.clock import utcnow
 from pipeline.errors import SettingsError
@@ -239,7 +240,7 @@ def _look_at_ingest(url: str, token: str = "") -> Answered:
             answer = session.get(url, timeout=TIMEOUT, allow_redirects=False)
             return Answered(answer.status_code, _status(answer), _date(answer), utcnow())
         except (requests.RequestException, OSError) as e:
-            return Answered(None, _why(e))
+            return Answered(None, cause_of(e))
 
 
 def _status(answer: requests.Response) -> str:
@@ -255,16 +256,6 @@ def _date(answer: requests.Response) -> datetime | None:
         return parsedate_to_datetime(answer.headers["Date"]).astimezone(UTC) + timedelta(seconds=0.5)
     except (KeyError, ValueError, TypeError):
         return None
-
-
-def _why(error: Exception) -> str:
-    """In a few words; requests wraps what happened three deep."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror
-        cause = cause.__cause__ or cause.__context__
-    return "no answer in time" if isinstance(error, requests.Timeout) else type(error).__name__
 
 
 def _look_at_room(folder: Path) -> Room:

@@ -124,7 +124,7 @@ def test_without_an_agent_and_with_its_ring_overrun_the_training_is_the_same(tmp
 def test_an_agent_killed_while_it_reads_changes_nothing_for_the_training(tmp_path: Path, undisturbed: Trained) -> None:
     environ = environment(SUREFOOT_RING_DIR=str(tmp_path / "rings"), SUREFOOT_STATE_DIR=str(tmp_path / "state"))
     agent_port, nobody = free_ports(2)
-    ports = {"SUREFOOT_AGENT__PORT": str(agent_port), "SUREFOOT_INGEST__PORT": str(nobody)}
+    ports = {"SUREFOOT_AGENT__PORT": str(agent_port), "SUREFOOT_INGEST__PORT": str(nobody), "SUREFOOT_INGEST__TOKEN": "t" * 32}
     log = (tmp_path / "agent.log").open("wb")
     agent = subprocess.Popen([sys.executable, "-P", "-m", "surefoot", "agent"], env={**environ, **ports}, stdout=log, stderr=log)
     orders.give(tmp_path, Order(orders.SLOW, 1, 0.5))  # so that it is not over before the agent is there

@@ -267,6 +267,17 @@ def test_an_attempt_is_compared_with_the_last_good_one_of_its_run(lab: Lab) -> N
     assert found.reason == "r-1 is the last good attempt of this run."
 
 
+def test_an_attempt_on_other_nodes_differs_by_these_alone(lab: Lab) -> None:
+    lab.run("r", 0, "torchrun train.py")
+    lab.attempt("r-1", 1, 200, code=-9)
+    lab.attempt("r-2", 11, 0)
+    own = {"a": {"env.CUDA_VISIBLE_DEVICES": "0"}, "b": {"env.CUDA_VISIBLE_DEVICES": "1"}}
+    lab.put(*rows("r-1", **own), *rows("r-2", b=own["b"], c=own["a"]))
+    found = lab.changed("r-2")
+    assert found.differences == (Difference("place.nodes", "a, b", "b, c"),)
+    assert first_look(found) == "It ran with the same on other nodes: look at the nodes first."
+
+
 def test_steps_of_inner_restarts_count_for_their_attempt_and_an_inner_restart_has_its_attempt_s_answer(lab: Lab) -> None:
     lab.run("r", 0, "torchrun train.py")
     lab.attempt("r-1", 1, 12, code=1, facts=OLD, inner=6)
