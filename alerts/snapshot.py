@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from alerts.watched import Watched
-from pipeline.catalog.runs import GONE as LEFT
-from pipeline.catalog.runs import READY, ended_well, meant
+from pipeline.catalog.runs import GONE, READY, ended_well, meant
 from pipeline.settings import DetectSettings
 
 FRESH = 2.5  # seconds: a rank whose last look is older than this is not judged
 HEARD = 4 * FRESH  # seconds: a launcher that was silent for longer does not wait any more
-GONE = frozenset("XZ")  # process states of a rank that is no more
+_NO_MORE = frozenset("XZ")  # process states of a rank
 STOPPED = frozenset("Tt")  # stopped by a signal, or by a debugger
 
 
@@ -41,6 +40,11 @@ class RankLook:
     def fresh(self) -> bool:
         """Whether this is its present."""
         return self.seen_age <= FRESH
+
+    @property
+    def gone(self) -> bool:
+        """Whether its process is no more."""
+        return self.process_state in _NO_MORE
 
     @property
     def in_step(self) -> bool:
@@ -94,7 +98,7 @@ class LauncherLook:
     @property
     def heard(self) -> bool:
         """Whether it still asks."""
-        return self.age <= HEARD and self.state != LEFT
+        return self.age <= HEARD and self.state != GONE
 
     def well(self, attempt: "AttemptLook | None") -> bool:
         """Whether it said last that the command of `attempt` ended well on its node, which has nothing more to do then."""

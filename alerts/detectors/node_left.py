@@ -10,10 +10,9 @@ from datetime import datetime, timedelta
 from alerts.detectors.heartbeat_lost import RANKS_GONE, UNHEARD, deaf, lost_launchers, of_launcher, takes_part
 from alerts.detectors.rank_exit import replaced
 from alerts.detectors.verdict import Verdict
-from alerts.snapshot import GONE, AttemptLook, LauncherLook, RankLook, RunLook, Snapshot
+from alerts.snapshot import AttemptLook, LauncherLook, RankLook, RunLook, Snapshot
 from pipeline.catalog.faults import NODE_LEFT
-from pipeline.catalog.runs import GONE as LEFT
-from pipeline.catalog.runs import STARTING
+from pipeline.catalog.runs import GONE, STARTING
 from pipeline.records import FindingTransition
 
 NAME = "node_left"
@@ -44,7 +43,7 @@ def _left(snapshot: Snapshot, run: RunLook, current: AttemptLook, now: datetime)
         if one.run != run.run or one.node not in current.nodes or one.well(current):
             continue
         since, why, confidence = now - timedelta(seconds=one.age), "", 0.95
-        if one.state == LEFT and one.age > SETTLE:
+        if one.state == GONE and one.age > SETTLE:
             why = "its launcher ended"
         elif one in lost and _ranks_gone(snapshot, current, one):
             why = RANKS_GONE
@@ -65,9 +64,9 @@ def _began_anew(snapshot: Snapshot, run: RunLook, current: AttemptLook, one: Lau
 
 def _ranks_gone(snapshot: Snapshot, current: AttemptLook, launcher: LauncherLook) -> bool:
     ranks = _ranks(snapshot, current, launcher)
-    if ranks and all(r.process_state in GONE for r in ranks):
+    if ranks and all(r.gone for r in ranks):
         return True
-    return launcher.age > UNHEARD and bool(ranks) and all(r.process_state in GONE or r.seen_age > UNHEARD for r in ranks)
+    return launcher.age > UNHEARD and bool(ranks) and all(r.gone or r.seen_age > UNHEARD for r in ranks)
 
 
 def _unseen(snapshot: Snapshot, current: AttemptLook, launcher: LauncherLook) -> bool:

@@ -8,7 +8,7 @@ step; an attempt that failed before any step is a start-up failure.
 from datetime import datetime, timedelta
 
 from alerts.detectors.verdict import Verdict, key_of
-from alerts.snapshot import GONE, AttemptLook, RankExit, RankLook, RunLook, Snapshot
+from alerts.snapshot import AttemptLook, RankExit, RankLook, RunLook, Snapshot
 from pipeline.catalog.faults import RANK_CRASH, STARTUP_FAILURE
 from pipeline.records import FindingTransition
 
@@ -91,7 +91,7 @@ def _failed(e: RankExit, attempt: AttemptLook, snapshot: Snapshot) -> bool:
 
 def _died_at_work(last: RankLook, e: RankExit) -> bool:
     """The last look at the rank came after its end, or saw it gone, and found it in the middle of a step."""
-    return last.in_step and (last.process_state in GONE or last.at >= e.at)
+    return last.in_step and (last.gone or last.at >= e.at)
 
 
 def _make(

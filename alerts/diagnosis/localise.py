@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from alerts.snapshot import GONE, STOPPED, RankLook
+from alerts.snapshot import STOPPED, RankLook
 from pipeline.catalog.faults import COLLECTIVE_HANG, HOST_DOWN, RANK_CRASH, RANK_STOPPED, Fault
 from pipeline.catalog.layers import Phase
 
@@ -60,7 +60,7 @@ def _unheard(lost: Sequence[RankLook], evidence: Mapping[str, Any]) -> Location:
 
 
 def _gone(ranks: Sequence[RankLook]) -> _Found:
-    return [r for r in ranks if r.process_state in GONE and r.in_step], RANK_CRASH, "its process is gone", 0.9
+    return [r for r in ranks if r.gone and r.in_step], RANK_CRASH, "its process is gone", 0.9
 
 
 def stopped(ranks: Sequence[RankLook]) -> list[RankLook]:

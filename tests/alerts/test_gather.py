@@ -128,7 +128,10 @@ def test_those_that_an_attempt_was_issued_for_a_moment_ago_are_not_given_a_secon
 def test_an_attempt_that_launchers_began_by_themselves_is_adopted_with_all_that_carry_it() -> None:
     began = {"state": "running", "attempt": "r-1", "launch": 1, "nodes": "2:3"}
     a, b, c = (launcher(node, waited=waited, **began) for node, waited in (("a", 8.0), ("b", 9.0), ("c", 7.0)))
-    adopted = lambda snapshot, used=None: list(gather.adopt(snapshot, used or {}, PATIENCE, NOW))  # noqa: E731
+
+    def adopted(snapshot: Snapshot, used: dict[str, AttemptLook] | None = None) -> list[AttemptTransition]:
+        return list(gather.adopt(snapshot, used or {}, PATIENCE, NOW))
+
     (row,) = adopted(look(c, b, a))
     assert (row.attempt, row.launch, row.nodes, row.new_state, row.at) == ("r-1", 1, "a,b,c", "issued", NOW - timedelta(seconds=11))
     assert row.reason == "a, b, c began it while nobody answered them"

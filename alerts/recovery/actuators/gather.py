@@ -31,9 +31,8 @@ def first(snapshot: Snapshot, used: Mapping[str, AttemptLook], patience: float, 
         last = run.current if run else used.get(name)
         if last and (_on_its_way(last, here, now) or (run and _goes_on(snapshot, run, last))):
             continue  # these hear of it soon, or are spares
-        if len(here) < wanted.least or (len(here) < wanted.most and max(one.waited for one in here) < patience):
+        if not (chosen := _found_together(here, wanted, patience)):
             continue
-        chosen = sorted(here, key=lambda one: one.node)[: wanted.most]
         launch = max((last.launch if last else 0) + 1, *(one.launch for one in chosen))
         yield _issue(name, f"{name}-{launch}", launch, chosen, f"the launchers of {_names(chosen)} have come", now)
 
@@ -56,12 +55,16 @@ def adopt(snapshot: Snapshot, used: Mapping[str, AttemptLook], patience: float, 
     for (name, attempt), here in together.items():
         run, last, wanted = snapshot.run(name), used.get(name), parse_nodes(here[0].nodes)
         known = run.attempt(attempt) if run else last if last and last.attempt == attempt else None
-        began = max(one.waited for one in here)
-        if (known and known.nodes) or len(here) < wanted.least or (len(here) < wanted.most and began < patience):
+        if (known and known.nodes) or not (chosen := _found_together(here, wanted, patience)):
             continue
-        chosen = sorted(here, key=lambda one: one.node)[: wanted.most]
-        reason = f"{_names(chosen)} began it while nobody answered them"
-        yield _issue(name, attempt, here[0].launch, chosen, reason, now - timedelta(seconds=began) - SLACK)
+        began = now - timedelta(seconds=max(one.waited for one in here))
+        yield _issue(name, attempt, here[0].launch, chosen, f"{_names(chosen)} began it while nobody answered them", began - SLACK)
+
+
+def _found_together(here: Sequence[LauncherLook], wanted: Nodes, patience: float) -> list[LauncherLook]:
+    """Those of `here` that an attempt takes, by name; none while fewer are there than it needs, or one more may be about to come."""
+    complete = len(here) >= wanted.most or max(one.waited for one in here) >= patience
+    return sorted(here, key=lambda one: one.node)[: wanted.most] if complete and len(here) >= wanted.least else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from alerts.book import Book
 from alerts.detectors.heartbeat_lost import RANKS_GONE, UNHEARD, deaf, lost_launchers
-from alerts.snapshot import GONE, LauncherLook, RunLook, Snapshot
+from alerts.snapshot import LauncherLook, RunLook, Snapshot
 from alerts.transitions import follow
 from pipeline.catalog.faults import HOST_DOWN
 from pipeline.queries.run_transitions import run_transitions
@@ -50,6 +50,6 @@ def is_over(snapshot: Snapshot, run: RunLook, launcher: LauncherLook) -> bool:
     if current and current.state == "ended":
         return True
     ranks = snapshot.ranks_of(current.attempt) if current else []
-    if current and ranks and len(ranks) >= current.ranks and all(r.process_state in GONE for r in ranks):
+    if current and ranks and len(ranks) >= current.ranks and all(r.gone for r in ranks):
         return True
-    return launcher.age > UNHEARD and all(r.process_state in GONE or r.seen_age > UNHEARD for r in ranks)
+    return launcher.age > UNHEARD and all(r.gone or r.seen_age > UNHEARD for r in ranks)
