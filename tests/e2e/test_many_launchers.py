@@ -319,7 +319,11 @@ def test_what_was_begun_while_nobody_answered_is_adopted_and_one_speaks_for_all(
     finally:
         os.kill(ingest, signal.SIGCONT)
     (issued,) = effort.until(lambda: [t for t in effort.attempts("issued") if t.actor == "leader"])
-    assert (issued.nodes, issued.reason) == ("a,b", "a, b began it while nobody answered them")
+    assert issued.nodes == "a,b"
+    reasons = ("a, b began it while nobody answered them", "the launchers of a, b have come")
+    assert issued.reason in reasons, (
+        "the second where ingest, as it wakes, takes calls that were given up for new ones: the attempt is the same"
+    )
     effort.until(lambda: effort.attempts("starting"))
     effort.say("finish-a")
     effort.until(lambda: effort.attempts("ended"))
