@@ -35,6 +35,7 @@ from pipeline.records import Beat
 BATCH_HEADER: Final = "x-surefoot-batch"  # a sender's id of a request, the same on each try
 RETRY_AFTER: Final = "1"  # seconds
 WORKERS: Final = 32  # threads that decode, and wait for the disk together
+_LOOKS: Final = 8  # turns of the event loop within which an end of a connection that has come already is seen; it takes four
 Endpoint = Callable[[Request], Awaitable[Response]]
 _BATCH: Final = re.compile(r"[\w-]{1,64}", re.ASCII)
 
@@ -170,10 +171,19 @@ class Endpoints:
 
     async def _answer(self, request: Request, question: Question) -> Answer | None:
         """The answer; None where the launcher hung up before it. Raises Taken where another one has its place."""
-        await asyncio.sleep(self._places.unsure_for(question, monotonic()))
+        hung_up = asyncio.ensure_future(_hung_up(request))
+        try:
+            await asyncio.sleep(self._places.unsure_for(question, monotonic()))
+            for _ in range(_LOOKS):  # who gave up while this process stood still is no sign of life
+                await asyncio.sleep(0)
+            return None if hung_up.done() else await self._held(question, hung_up)
+        finally:
+            hung_up.cancel()
+
+    async def _held(self, question: Question, hung_up: asyncio.Future[None]) -> Answer | None:
         place = self._places.take(question, monotonic())
         await self._note(question)
-        heard, hung_up = asyncio.ensure_future(self.control.wait(question)), asyncio.ensure_future(_hung_up(request))
+        heard = asyncio.ensure_future(self.control.wait(question))
         try:
             await asyncio.wait((heard, hung_up), return_when=asyncio.FIRST_COMPLETED)
             if heard.done():
@@ -181,7 +191,6 @@ class Endpoints:
                 return replace(answer, others=self._beats.others(question, monotonic())) if question.state == FINISHING else answer
         finally:
             heard.cancel()
-            hung_up.cancel()
         self._places.broke_off(place, monotonic())
         return None
 

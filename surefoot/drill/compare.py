@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from pipeline.clock import utcnow
 from pipeline.errors import InputError
 from surefoot.drill import heartbeats
 from surefoot.drill import inject as subjects
@@ -21,6 +22,7 @@ from surefoot.drill.stage import stage
 
 PEER = f"torchrun --max-restarts {subjects.BARE_RESTARTS}"
 NVRX = f"NVRx ft_launcher --max-restarts {subjects.BARE_RESTARTS}"
+TRIES = 3  # of a peer that does not come back
 Start = Callable[[Plan, stacks.Stack, str], subjects.Subject]
 
 
@@ -33,12 +35,16 @@ def compare(plan: Plan, say: Say, pause: Pause) -> tuple[Result, list[Cost]]:
             result = hurt(plan, stack, pager, say, pause)
         ours = cost("Surefoot", read_lines(folder / result.run / subjects.LOSSES), result.truth.injected_at, plan.ranks)
         bare = _bare(plan, stack, say, pause)
-        costs = [ours, bare, *([with_default_timeout(bare, plan.ranks)] if plan.kind == "hang" else []), _nvrx(plan, stack, say, pause)]
+        costs = [ours, bare, *(with_default_timeout(bare, plan.ranks) if plan.kind == "hang" else []), _nvrx(plan, stack, say, pause)]
     return result, costs
 
 
 def _bare(plan: Plan, stack: stacks.Stack, say: Say, pause: Pause) -> Cost:
-    return _under(PEER, subjects.start_bare, plan, stack, say, pause)
+    """torchrun's cost. After a hang its ranks at times do not find each other again: then it is tried once more, and that is told."""
+    found = _under(PEER, subjects.start_bare, plan, stack, say, pause)
+    while found.why and found.missed < TRIES - 1:
+        found = replace(_under(PEER, subjects.start_bare, plan, stack, say, pause, found.missed + 1), missed=found.missed + 1)
+    return found
 
 
 def _nvrx(plan: Plan, stack: stacks.Stack, say: Say, pause: Pause) -> Cost:
@@ -48,14 +54,19 @@ def _nvrx(plan: Plan, stack: stacks.Stack, say: Say, pause: Pause) -> Cost:
     return _under(NVRX, start, plan, stack, say, pause)
 
 
-def _under(name: str, start: Start, plan: Plan, stack: stacks.Stack, say: Say, pause: Pause) -> Cost:
-    say(f"\nthe same under {name}, where nobody watches")
-    with subjects.running(start(plan, stack, f"bare{'' if name == PEER else '-nvrx'}-{plan.kind}")) as subject:
+def _under(name: str, start: Start, plan: Plan, stack: stacks.Stack, say: Say, pause: Pause, number: int = 0) -> Cost:
+    say(f"\nthe same under {name}, where nobody watches{f', once more ({number + 1} of at most {TRIES})' if number else ''}")
+    run = f"bare{'' if name == PEER else '-nvrx'}-{plan.kind}{f'-{number}' if number else ''}"
+    with subjects.running(start(plan, stack, run)) as subject:
         truth = BY_NAME[plan.kind].inject(Scene(plan, stack, subject, Ground(subject.out), pause))
         say("  +  0.00 s  injected")
         finished = subject.finished(plan, pause)
-        say("the training finished" if finished else "the training did not finish in good order")
-        return cost(name, read_lines(subject.losses), truth.injected_at, plan.ranks)
+        waited = (utcnow() - truth.injected_at).total_seconds()
+        found = cost(name, read_lines(subject.losses), truth.injected_at, plan.ranks)
+        if found.lost is None:
+            found = replace(found, why=f"not back after {waited:.0f} s")
+        say(found.why or ("the training finished" if finished else "the training did not finish in good order"))
+        return found
 
 
 def write_into(path: Path, kind: str, table: str) -> None:

@@ -34,7 +34,8 @@ class Cost:
     caught_up: float | None
     lost: float | None
     computed: bool = False  # not run: by arithmetic
-    why: str = ""  # why there is nothing to tell, where it was not run
+    why: str = ""  # why there is nothing to tell, where it was not run or did not come back
+    missed: int = 0  # tries before this one from which it did not come back
 
 
 def read_lines(path: Path) -> list[Line]:
@@ -76,14 +77,13 @@ def _gap(lines: Sequence[Line], injected_at: datetime) -> int | None:
     return max(pauses)[1] if pauses else None
 
 
-def with_default_timeout(measured: Cost, ranks: int) -> Cost:
-    """What the hang would have cost with the default time-out: all that follows it is later by the difference."""
+def with_default_timeout(measured: Cost, ranks: int) -> list[Cost]:
+    """What the hang would have cost with the default time-out: what follows it is later by the difference. Nothing where it never ended."""
     later = DEFAULT_GROUP_TIMEOUT - GROUP_TIMEOUT
     if measured.restarted is None or measured.caught_up is None or measured.lost is None:
-        return measured
-    return Cost(
-        "torchrun, default time-out", measured.restarted + later, measured.caught_up + later, measured.lost + later * ranks, computed=True
-    )
+        return []
+    added = (measured.restarted + later, measured.caught_up + later, measured.lost + later * ranks)
+    return [Cost("torchrun, default time-out", *added, computed=True)]
 
 
 def table(costs: Sequence[Cost], fault: str) -> str:
@@ -97,12 +97,15 @@ def table(costs: Sequence[Cost], fault: str) -> str:
 
 
 def _name(of: Cost) -> str:
-    return f"{of.system} (by arithmetic)" if of.computed else of.system
+    if of.computed:
+        return f"{of.system} (by arithmetic)"
+    tries = {0: "", 1: " (at the second try)"}.get(of.missed, f" (after {of.missed} tries in vain)")
+    return of.system if of.why else f"{of.system}{tries}"
 
 
 def _cells(of: Cost) -> list[str]:
     if of.why:
-        return [of.why, "", ""]
+        return [f"{of.why}, in {of.missed + 1} tries" if of.missed else of.why, "", ""]
     return [_cell(of.restarted, of, " s"), _cell(of.caught_up, of, " s"), _cell(of.lost, of)]
 
 

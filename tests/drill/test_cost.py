@@ -45,15 +45,22 @@ def test_a_training_that_never_came_back_or_not_far_enough_has_no_figure() -> No
 
 
 def test_the_default_time_out_adds_its_difference_on_every_rank_and_says_that_it_was_computed() -> None:
-    found = with_default_timeout(Cost("torchrun", 65.0, 70.0, 140.0), 2)
+    (found,) = with_default_timeout(Cost("torchrun", 65.0, 70.0, 140.0), 2)
     assert (found.restarted, found.caught_up, found.lost, found.computed) == (1805.0, 1810.0, 3620.0, True)
-    assert with_default_timeout(Cost("torchrun", None, None, None), 2).lost is None
+    assert with_default_timeout(Cost("torchrun", None, None, None), 2) == [], "nothing can be added to what never ended"
     assert table([found], "hang").splitlines()[-1] == "| torchrun, default time-out (by arithmetic) | 1,805 s | 1,810 s | 3,620 |"
 
 
 def test_a_peer_that_is_not_there_is_in_the_table_and_says_so() -> None:
     told = table([Cost("torchrun", None, None, None), Cost("NVRx", None, None, None, why="not installed")], "kill").splitlines()
     assert told[2:] == ["| torchrun | never | never | never |", "| NVRx | not installed |  |  |"]
+
+
+def test_a_peer_that_came_back_only_when_tried_again_and_one_that_never_did_say_so() -> None:
+    never = Cost("torchrun", None, None, None, why="not back after 224 s", missed=2)
+    again, in_vain = table([Cost("torchrun", 1.0, 2.0, 3.0, missed=1), never], "hang").splitlines()[2:]
+    assert again == "| torchrun (at the second try) | 1.0 s | 2.0 s | 3.0 |"
+    assert in_vain == "| torchrun | not back after 224 s, in 3 tries |  |  |"
 
 
 def test_lines_are_read_in_order_of_time_and_one_that_was_cut_is_passed_over(tmp_path: Path) -> None:
