@@ -22,6 +22,12 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin/python"
 
 
+@pytest.fixture(autouse=True)
+def installed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is installed is tried, not the sources that a path of ours may lead to."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+
 def loaded_by(python: Path, statement: str, cwd: Path) -> set[str]:
     script = f"import sys\n{statement}\nprint('modules', *{{m.split('.')[0] for m in sys.modules}})"
     done = subprocess.run([python, "-c", script], cwd=cwd, capture_output=True, text=True, check=True, timeout=60)

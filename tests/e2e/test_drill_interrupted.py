@@ -22,6 +22,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Starts `surefoot` with its output in `out`, and `tmp_path`/tmp as the folder for temporary files of all that it starts."""
     made: list[subprocess.Popen[bytes]] = []
     (tmp_path / "tmp").mkdir()
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a child of who was started with nohup would not hear it
     bare = {k: v for k, v in os.environ.items() if not k.startswith("SUREFOOT_")}
 
     def run(*words: str, **environment: str) -> subprocess.Popen[bytes]:
@@ -32,6 +33,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         return made[-1]
 
     yield run
+    signal.signal(signal.SIGHUP, before)
     for process in made:
         if process.poll() is None:
             process.kill()
