@@ -1,6 +1,7 @@
 """The node's agent: collectors, the trainers' rings, one push to ingest, one page for Prometheus."""
 
 import logging
+import math
 import signal
 import sys
 import threading
@@ -14,9 +15,9 @@ from exporters.collector import Site
 from exporters.cursors import Cursors
 from exporters.encode import Accepted, accept, prometheus_text
 from exporters.health import Health
-from exporters.oom import OomWatch
+from exporters.judge import Judge
 from exporters.pages import Board, PageServer, metrics_page
-from exporters.passes import Judge, Outcome, Passes, Runner
+from exporters.passes import Outcome, Runner, Schedule
 from exporters.registry import COLLECTORS, Entry
 from exporters.sending.leftovers import folder_of
 from exporters.sending.metrics import MetricMessages
@@ -45,33 +46,35 @@ class Agent:
         self._node = settings.node
         self._sender = sender
         self._cursors = Cursors(settings.state_dir / "agent.rings.json")
+        self._kept_in = Cursors(settings.state_dir / "agent.collectors.json")
+        self._kept = self._kept_in.load()
         self._rings = RingPoller(settings.ring_dir, settings.node, site.proc, site.ticks, self._cursors.load())
-        site = replace(site, ranks=self._rings.ranks)
-        self._oom = OomWatch(site)
-        self._passes, self._judge = _passes(settings, site, entries), Judge(settings.node)
+        site = replace(site, ranks=self._rings.ranks, kept=dict(self._kept), settings=settings.agent)
+        self._runners = _runners(settings, site, entries)
+        self._schedule, self._judge = Schedule(self._runners, settings.node), Judge(settings.node)
+        self._intervals = {runner.name: runner.every for runner in self._runners}
         self._messages: dict[str, MetricMessages] = {}
         self._health = Health(sender.stats)
-        self._next_pass = monotonic()
+        self._heard: set[str] = set()
+        self._about_due: float | None = None
+        self._told = False
         self._turned = monotonic()
-        self.board = Board(STALE_PASSES * settings.agent.interval)
+        self.board = Board()
         self._send_events([_event(AGENT_STARTED, self._node, code=procfs.boot_id(site.proc))])
 
     def turn(self, now: datetime, clock: float) -> None:
-        """Reads the rings, begins or ends a pass of the collectors where it is time, sends. `clock` is monotonic seconds."""
+        """Reads the rings, begins or ends the collectors' passes where it is time, sends. `clock` is monotonic seconds."""
         self._turned = clock
-        self._cursors.settle(self._sender.settled)
+        for cursors in (self._cursors, self._kept_in):
+            cursors.settle(self._sender.settled)
         if records := self._rings.poll(now, clock):
             self._sender.send_records(records)
             self._sender.flush()
-        if kills := self._oom.poll(now, clock):
-            self._send_events(kills)
-            self._sender.flush()
+        for outcome in self._schedule.turn(now, clock):
+            self._publish(outcome, now, clock)
         self._cursors.mark(self._sender.queued, self._rings.cursors())
-        if (outcomes := self._passes.end(clock)) is not None:
-            self._publish(outcomes, now, clock)
-        if clock >= self._next_pass:
-            self._next_pass = max(self._next_pass + self._settings.agent.interval, clock)
-            self._passes.begin(now, clock)
+        self._kept_in.mark(self._sender.queued, self._kept)
+        self._tell_of_itself(now, clock)
 
     def health(self) -> tuple[int, str]:
         """HTTP status and text: whether the loop still turns."""
@@ -85,19 +88,31 @@ class Agent:
         self._cursors.settle(self._sender.settled)
         self._rings.close()
 
-    def _publish(self, outcomes: Iterable[Outcome], now: datetime, clock: float) -> None:
-        about = []
-        for outcome in outcomes:
-            if self._judge.failed(outcome, now.timestamp()):
-                self._send_events([_event(COLLECTOR_FAILED, self._node, code=outcome.name, message=outcome.error)])
-            about.append(self._judge.reading(outcome))
-            if not outcome.error:
-                self._show(outcome.name, outcome.readings, now, clock)
-        self._show(AGENT.name, accept(about)[0], now, clock)
+    def _publish(self, outcome: Outcome, now: datetime, clock: float) -> None:
+        events = [*outcome.events]
+        if self._judge.failed(outcome, now.timestamp()):
+            events.append(_event(COLLECTOR_FAILED, self._node, code=outcome.name, message=outcome.error))
+        if events:
+            self._send_events(events)
+            self._sender.flush()
+        self._kept |= outcome.kept
+        self._heard.add(outcome.name)
+        if not outcome.error:
+            self._show(outcome.name, outcome.readings, now, clock + STALE_PASSES * self._intervals[outcome.name])
+
+    def _tell_of_itself(self, now: datetime, clock: float) -> None:
+        """The agent's own readings, every interval; for the first time as soon as every collector was heard of, or should have been."""
+        if self._about_due is None:
+            self._about_due = clock + self._settings.agent.timeout
+        if clock < self._about_due and (self._told or len(self._heard) < len(self._runners)):
+            return
+        self._told = True
+        self._about_due = clock + self._settings.agent.interval
+        self._show(AGENT.name, accept(self._judge.readings())[0], now, clock + STALE_PASSES * self._settings.agent.interval)
         self._sender.send_metrics(self._health.scopes())
 
-    def _show(self, name: str, readings: Sequence[Accepted], now: datetime, clock: float) -> None:
-        self.board.put(name, prometheus_text(readings), clock)
+    def _show(self, name: str, readings: Sequence[Accepted], now: datetime, until: float) -> None:
+        self.board.put(name, prometheus_text(readings), until)
         self._sender.send_metrics(self._messages.setdefault(name, MetricMessages()).encode(readings, now))
 
     def _send_events(self, events: Iterable[Event]) -> None:
@@ -139,21 +154,24 @@ def one_pass(settings: Settings, site: Site, entries: Sequence[Entry] = COLLECTO
     for outcome in outcomes:
         judge.failed(outcome, now.timestamp())
     texts = [prometheus_text(outcome.readings) for outcome in outcomes]
-    return "".join(texts) + prometheus_text(accept(judge.reading(outcome) for outcome in outcomes)[0])
+    return "".join(texts) + prometheus_text(accept(judge.readings())[0])
 
 
 def look(settings: Settings, site: Site, entries: Sequence[Entry] = COLLECTORS) -> list[Outcome]:
-    """What one pass of every collector gives, within the agent's deadline. Sends nothing."""
-    passes = _passes(settings, site, entries)
-    passes.begin(utcnow(), monotonic())
-    while (outcomes := passes.end(monotonic())) is None:
+    """What one pass of every collector gives, in their order, within the agent's deadline. Sends nothing."""
+    runners = _runners(settings, replace(site, settings=settings.agent), entries, math.inf)
+    schedule = Schedule(runners, settings.node)
+    outcomes = {outcome.name: outcome for outcome in schedule.turn(utcnow(), monotonic())}
+    while schedule.waiting:
         threading.Event().wait(0.005)
-    return outcomes
+        outcomes |= {outcome.name: outcome for outcome in schedule.turn(utcnow(), monotonic())}
+    return [outcomes[runner.name] for runner in runners]
 
 
-def _passes(settings: Settings, site: Site, entries: Sequence[Entry]) -> Passes:
-    runners = [Runner(entry.name, entry.make(site)) for entry in entries]
-    return Passes(runners, min(settings.agent.timeout, settings.agent.interval))
+def _runners(settings: Settings, site: Site, entries: Sequence[Entry], every: float | None = None) -> list[Runner]:
+    """A runner for each collector; `every` in place of its own pace, where it is to work once."""
+    paces = [(entry, every or entry.every or settings.agent.interval) for entry in entries]
+    return [Runner(entry.name, entry.make(site), pace, settings.agent.timeout) for entry, pace in paces]
 
 
 def _loop(agent: Agent, interval: float, stop: threading.Event) -> None:

@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from exporters.sources.mounts import ChildProbes, Probes
 from exporters.sources.probes import Usage, statvfs
 from pipeline.catalog.metrics import Family
+from pipeline.records import Event
+from pipeline.settings import AgentSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +26,28 @@ class Reading:
     since: float | None = None
 
 
+Observation = Reading | Event
+"""What a collector gives: how things are, and what has happened."""
+
+
 class Collector(Protocol):
     """Observes one kind of thing."""
 
-    def collect(self, now: datetime) -> Iterable[Reading]:
-        """The devices' readings at `now`. May raise OSError; may hang, the agent copes."""
+    def collect(self, now: datetime) -> Iterable[Observation]:
+        """The devices' readings at `now`, and what has happened since the last call. May raise OSError; may hang, the agent copes.
+
+        Events that were given before an error count. The id of an event follows from what it tells of, so that one that is
+        given again, by the next agent, is the same.
+        """
+        ...
+
+
+@runtime_checkable
+class Keeps(Protocol):
+    """A collector that reads on where the agent before it had come to."""
+
+    def kept(self) -> Mapping[str, int]:
+        """How far it has come; the next agent finds it in `Site.kept`, once what was given before it is delivered."""
         ...
 
 
@@ -54,3 +73,8 @@ class Site:
     probe_timeout: float = 2.0
     cgroups: Path = Path("/sys/fs/cgroup")
     ranks: Callable[[], Sequence[RankProcess]] = tuple  # those that are known now
+    gpus: Callable[[], Mapping[str, str]] = dict  # UUIDs of the GPUs that are known, by PCI address ("0000:3b:00.0")
+    sys: Path = Path("/sys")
+    kmsg: Path = Path("/dev/kmsg")
+    kept: Mapping[str, int] = field(default_factory=dict)  # how far the collectors of the agent before had come
+    settings: AgentSettings = field(default_factory=AgentSettings)

@@ -11,10 +11,10 @@ from exporters.sources import cgroups, procfs
 from pipeline.catalog.events import OOM_KILL
 from pipeline.records import Event
 
-EVERY: Final = 1.0  # seconds between two looks
+EVERY: Final = 1.0  # seconds between two looks: a killed rank's cause is to be known when its end is
 
 
-class OomWatch:
+class OomCollector:
     """Looks at the counts. A count that is seen for the first time says nothing yet: what it holds happened before."""
 
     def __init__(self, site: Site) -> None:
@@ -22,17 +22,10 @@ class OomWatch:
         self._groups = Groups(site)
         self._boot = procfs.boot_id(site.proc)
         self._counts: dict[tuple[str, str], int] = {}
-        self._due = 0.0
 
-    def poll(self, now: datetime, clock: float) -> list[Event]:
-        """The kills since the last look, where it is time for one. `clock` is monotonic seconds. Raises nothing."""
-        if clock < self._due:
-            return []
-        self._due = clock + EVERY
-        return list(self._look(now, clock))
-
-    def _look(self, now: datetime, clock: float) -> Iterator[Event]:
-        groups = self._groups.found(clock)
+    def collect(self, now: datetime) -> Iterator[Event]:
+        """The kills since the last look."""
+        groups = self._groups.found(now.timestamp())
         for key in self._counts.keys() - groups.keys() - {("", "")}:
             del self._counts[key]
         for (run, path), group in groups.items():

@@ -18,19 +18,18 @@ Page = Callable[[], tuple[int, str]]
 
 
 class Board:
-    """Texts by collector; one older than `lifetime` seconds is not shown any more. Thread-safe."""
+    """Texts by collector, each shown until it is too old. Thread-safe."""
 
-    def __init__(self, lifetime: float) -> None:
-        self._lifetime = lifetime
+    def __init__(self) -> None:
         self._texts: dict[str, tuple[float, str]] = {}
 
-    def put(self, name: str, text: str, clock: float) -> None:
-        """Replaces the text of `name`, made at `clock` (monotonic seconds)."""
-        self._texts[name] = (clock, text)
+    def put(self, name: str, text: str, until: float) -> None:
+        """Replaces the text of `name`; it is shown up to `until` (monotonic seconds)."""
+        self._texts[name] = (until, text)
 
     def page(self, clock: float) -> str:
         """All texts that are young enough at `clock`."""
-        return "".join(text for made, text in list(self._texts.values()) if clock - made <= self._lifetime)
+        return "".join(text for until, text in list(self._texts.values()) if clock <= until)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,40 +1,41 @@
-"""Runs the collectors, each in its own thread and within a deadline, so that one that fails or hangs costs only itself."""
+"""Runs the collectors, each in a thread, at its own pace and within a deadline: one that fails or hangs costs only itself."""
 
-import logging
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from queue import SimpleQueue
 from typing import Final
+from zlib import crc32
 
-from exporters.collector import Collector, Reading
+from exporters.collector import Collector, Keeps, Observation, Reading
 from exporters.encode import Accepted, accept
 from exporters.labels import clean
-from pipeline.catalog.metrics import AGENT
 from pipeline.clock import monotonic
+from pipeline.records import Event
 
 HUNG: Final = "no answer within its deadline"
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one collector's pass gave. `error` is "" where it gave readings; `rejected` counts values; `seconds` is how
-    long it took, or has taken so far."""
+    long it took, or has taken so far; `kept` is how far it had come, for `Site.kept` of the next agent."""
 
     name: str
     readings: Sequence[Accepted]
     rejected: int
     seconds: float
     error: str
+    events: Sequence[Event] = ()
+    kept: Mapping[str, int] = field(default_factory=dict)
 
 
 class Runner:
-    """One collector and its thread. While a pass hangs no other one is begun."""
+    """One collector and its thread, begun every `every` seconds. While a pass hangs no other one is begun."""
 
-    def __init__(self, name: str, collector: Collector, clock: Callable[[], float] = monotonic) -> None:
-        self.name = name
+    def __init__(self, name: str, collector: Collector, every: float, deadline: float, clock: Callable[[], float] = monotonic) -> None:
+        self.name, self.every, self.deadline = name, every, deadline
         self._collector = collector
         self._clock = clock
         self._begun_at: float | None = None
@@ -51,15 +52,19 @@ class Runner:
     def begin(self, now: datetime) -> None:
         """Begins a pass, unless the last one still hangs."""
         if not self.busy:
-            self._outcome = None
             self._begun_at = self._clock()
             self._orders.put(now)
 
-    def outcome(self) -> Outcome:
-        """What the pass gave; of one that has not ended, that it hangs."""
+    def take(self) -> Outcome | None:
+        """What a pass that has ended gave, once."""
+        if self.busy or self._outcome is None:
+            return None
+        outcome, self._outcome = self._outcome, None
+        return outcome
+
+    def hung(self) -> Outcome:
+        """That the pass under way has not ended."""
         begun = self._begun_at
-        if begun is None and self._outcome is not None:
-            return self._outcome
         return Outcome(self.name, (), 0, self._clock() - begun if begun is not None else 0.0, HUNG)
 
     def _work(self) -> None:
@@ -67,73 +72,77 @@ class Runner:
             now = self._orders.get()
             began = self._clock()
             readings: list[Accepted] = []
+            events: list[Event] = []
             rejected = 0
             try:
-                readings, rejected = accept(self._collector.collect(now))
+                readings, rejected = accept(_parted(self._collector.collect(now), events))
                 error = "" if not readings or any(reading.values for reading in readings) else "no value could be read"
             except Exception as e:  # noqa: BLE001 - a collector's defect must not take the other collectors with it
                 error = clean(f"{type(e).__name__}: {e}")
-            self._outcome = Outcome(self.name, readings, rejected, self._clock() - began, error)
+            kept = self._collector.kept() if isinstance(self._collector, Keeps) else {}
+            self._outcome = Outcome(self.name, readings, rejected, self._clock() - began, error, events, kept)
             self._begun_at = None
 
 
-class Passes:
-    """Passes over all `runners`, each at most `deadline` seconds long. Not for several threads."""
-
-    def __init__(self, runners: Sequence[Runner], deadline: float) -> None:
-        self._runners = runners
-        self._deadline = deadline
-        self._begun_at: float | None = None
-
-    def begin(self, now: datetime, clock: float) -> None:
-        """Begins a pass of every collector that is free."""
-        self._begun_at = clock
-        for runner in self._runners:
-            runner.begin(now)
-
-    def end(self, clock: float) -> list[Outcome] | None:
-        """The outcomes, once, as soon as all are there or the deadline is over; None before, and where no pass was begun."""
-        if self._begun_at is None or (clock - self._begun_at < self._deadline and any(runner.busy for runner in self._runners)):
-            return None
-        self._begun_at = None
-        return [runner.outcome() for runner in self._runners]
+def _parted(observed: Iterable[Observation], events: list[Event]) -> Iterator[Reading]:
+    """The readings; the events among them are put into `events`."""
+    for one in observed:
+        if isinstance(one, Event):
+            events.append(one)
+        else:
+            yield one
 
 
 @dataclass(slots=True)
-class _Record:
-    rejected: int = 0
-    last_success: float | None = None
-    error: str = ""
+class _Turn:
+    """Where a runner stands: when its next pass is due, when one was begun that nobody has heard of, and whether it was called hung."""
+
+    due: float | None = None
+    begun: float | None = None
+    hung: bool = False
 
 
-class Judge:
-    """Keeps how each collector has been doing since the start."""
+class Schedule:
+    """Passes of all `runners`. Not for several threads.
 
-    def __init__(self, node: str) -> None:
-        self._node = node
-        self._records: dict[str, _Record] = {}
+    The first pass of each is at once. After it each keeps its pace, from a moment of its own that differs by `seed`, so that neither the
+    collectors of one node nor the agents of many all work at the same moment.
+    """
 
-    def failed(self, outcome: Outcome, at: float) -> bool:
-        """Takes note of an outcome at `at` (seconds since 1970); True where its collector has just begun to fail."""
-        record = self._records.setdefault(outcome.name, _Record())
-        before, record.error = record.error, outcome.error
-        record.rejected += outcome.rejected
-        if not outcome.error:
-            record.last_success = at
-        if outcome.error != before:
-            _log.warning("collector %s: %s", outcome.name, outcome.error or "gives readings again")
-        return bool(outcome.error) and not before
+    def __init__(self, runners: Sequence[Runner], seed: str) -> None:
+        self._runners = runners
+        self._turns = {runner.name: _Turn() for runner in runners}
+        self._seed = seed
 
-    def reading(self, outcome: Outcome) -> Reading:
-        """The reading about the collector itself."""
-        record = self._records.setdefault(outcome.name, _Record())
-        return Reading(
-            AGENT,
-            {"node": self._node, "collector": outcome.name},
-            {
-                "agent.collect.ok": int(not outcome.error),
-                "agent.collect.time": outcome.seconds,
-                "agent.rejected": record.rejected,
-                "agent.last_success": record.last_success,
-            },
-        )
+    def turn(self, now: datetime, clock: float) -> list[Outcome]:
+        """What has ended since the last turn, or hung for its deadline; begins what is due. `clock` is monotonic seconds."""
+        outcomes = []
+        for runner in self._runners:
+            turn = self._turns[runner.name]
+            if (outcome := self._outcome(runner, turn, clock)) is not None:
+                outcomes.append(outcome)
+            if turn.begun is None and (turn.due is None or clock >= turn.due):
+                turn.due = self._next(runner, turn.due, clock)
+                turn.begun = clock
+                runner.begin(now)
+        return outcomes
+
+    @property
+    def waiting(self) -> bool:
+        """Is a pass under way that nobody has heard of?"""
+        return any(turn.begun is not None for turn in self._turns.values())
+
+    def _outcome(self, runner: Runner, turn: _Turn, clock: float) -> Outcome | None:
+        if (outcome := runner.take()) is not None:
+            late, turn.hung, turn.begun = turn.hung, False, None
+            # What a pass read that was called hung is too old to be shown; what it says has happened has happened.
+            return replace(outcome, readings=(), error=outcome.error or HUNG) if late else outcome
+        if turn.begun is not None and clock - turn.begun >= runner.deadline:
+            turn.begun, turn.hung = None, True
+            return runner.hung()
+        return None
+
+    def _next(self, runner: Runner, due: float | None, clock: float) -> float:
+        if due is None:
+            return clock + runner.every * (0.5 + crc32(f"{self._seed}/{runner.name}".encode(errors="replace")) / 2**33)
+        return due + runner.every if due + runner.every > clock else clock + runner.every  # what was missed is not made up for

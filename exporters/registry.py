@@ -1,8 +1,9 @@
-"""Every collector of the agent. One file, one line here, its family in the catalogue, a fixture and a golden page."""
+"""Every collector of the agent. One file, one line here, its families in the catalogue, a fixture and a golden page."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from exporters import oom
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.host import HostCollector
@@ -11,16 +12,21 @@ from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, Family
 
 
 class Entry(NamedTuple):
-    """A collector's name, the one family that it reads, and how it is made."""
+    """A collector's name, the families that it alone reads (none: it tells of events), how it is made, and its pace.
+
+    `every` is seconds between two passes; None: the agent's interval.
+    """
 
     name: str
-    family: Family
+    families: tuple[Family, ...]
     make: Callable[[Site], Collector]
+    every: float | None = None
 
 
 COLLECTORS: Final = (
-    Entry("host", HOST, HostCollector),
-    Entry("mount", MOUNT, MountCollector),
-    Entry("disk", DISK, DiskCollector),
-    Entry("cgroup", CGROUP, CgroupCollector),
+    Entry("host", (HOST,), HostCollector),
+    Entry("mount", (MOUNT,), MountCollector),
+    Entry("disk", (DISK,), DiskCollector),
+    Entry("cgroup", (CGROUP,), CgroupCollector),
+    Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

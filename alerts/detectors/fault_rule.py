@@ -1,4 +1,4 @@
-"""fault_rule: explicit faults, each shown by rows of a table (pipeline/catalog/rules.py). What rules have seen is in the snapshot.
+"""fault_rule: explicit faults, each shown by rows of a table (pipeline/catalog/rules/). What rules have seen is in the snapshot.
 
 A fault of a node is the node's own: it bears no run, but may join the incident of a run that has ranks there. Only a rule about
 the checkpoints of a run names that run.

@@ -91,7 +91,7 @@ class Turned:
         self.clock += seconds
         self.agent.turn(AT + timedelta(seconds=self.clock), self.clock)
         end = time.monotonic() + 30
-        while any(runner.busy for runner in self.agent._passes._runners) or self.agent._sender.settled < self.agent._sender.queued:
+        while any(runner.busy for runner in self.agent._runners) or self.agent._sender.settled < self.agent._sender.queued:
             assert time.monotonic() < end, "a collector or the receiver does not answer"
             self.agent._sender.flush()
             time.sleep(0.005)

@@ -63,10 +63,10 @@ def test_an_address_in_use_is_refused_with_what_to_do(server: PageServer) -> Non
 
 
 def test_a_text_that_is_too_old_vanishes_from_the_page() -> None:
-    board = Board(20.0)
-    board.put("host", "h 1\n", 100.0)
-    board.put("disk", "d 1\n", 115.0)
+    board = Board()
+    board.put("host", "h 1\n", 120.0)
+    board.put("disk", "d 1\n", 135.0)
     assert board.page(120.0) == "h 1\nd 1\n"
     assert board.page(120.5) == "d 1\n"
-    board.put("host", "h 2\n", 121.0)
+    board.put("host", "h 2\n", 141.0)
     assert board.page(121.0) == "h 2\nd 1\n"

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ import pytest
 from exporters.cgroup import CgroupCollector
 from exporters.collector import RankProcess, Site
 from exporters.groups import KEEP
-from exporters.oom import OomWatch
+from exporters.oom import OomCollector
 from exporters.sources import cgroups
 from pipeline.records import Event
 
@@ -118,14 +118,14 @@ def test_a_group_is_read_once_for_all_its_ranks_and_goes_on_being_read_after_its
 
 
 class Watching:
-    """An OomWatch whose clock the test moves."""
+    """An OomCollector that looks every second."""
 
     def __init__(self, machine: Machine) -> None:
-        self.watch, self.clock = OomWatch(machine.site), 100.0
+        self.watch, self.now = OomCollector(machine.site), AT
 
-    def look(self, after: float = 1.0) -> list[Event]:
-        self.clock += after
-        return self.watch.poll(AT, self.clock)
+    def look(self) -> list[Event]:
+        self.now += timedelta(seconds=1)
+        return [*self.watch.collect(self.now)]
 
 
 @pytest.mark.parametrize(("folder", "files", "told"), [("job", V2, "0::/job\n"), ("memory/job", V1, "4:memory:/job\n")])
@@ -157,14 +157,13 @@ def test_a_rank_that_is_moved_to_another_group_is_followed_there(machine: Machin
     assert [e.attrs["cgroup"] for e in watching.look()] == ["/small"]
 
 
-def test_a_kill_anywhere_on_the_node_is_told_without_a_run_and_a_look_too_soon_is_none(machine: Machine) -> None:
+def test_a_kill_anywhere_on_the_node_is_told_without_a_run(machine: Machine) -> None:
     machine.node_kills(7)
     machine.ranks = []
     watching = Watching(machine)
     assert watching.look() == []
     machine.node_kills(8)
-    assert watching.look(0.5) == []
-    (event,) = watching.look(0.5)
+    (event,) = watching.look()
     assert (event.code, event.count, event.run, event.message) == ("node", 1, "", "on node1")
     assert watching.look() == []
 
@@ -206,11 +205,11 @@ def test_a_real_process_that_outgrows_its_group_is_seen_to_be_killed(small_group
     with subprocess.Popen([sys.executable, "-S", "-c", greedy], stdin=subprocess.PIPE) as child:
         (small_group / "cgroup.procs").write_text(str(child.pid))
         ranks = (RankProcess("r", 3, child.pid, 1),)
-        watch = OomWatch(replace(Site("node1"), ranks=lambda: ranks))
-        assert watch.poll(AT, 10.0) == []
+        watch = OomCollector(replace(Site("node1"), ranks=lambda: ranks))
+        assert [*watch.collect(AT)] == []
         child.communicate(b"go\n", timeout=20)
         assert child.returncode == -9
-        told = watch.poll(AT, 12.0)
+        told = [*watch.collect(AT)]
     mine = [e for e in told if e.run]
     assert [(e.code, e.count, e.attrs["ranks"]) for e in mine] == [("cgroup", 1, "3")]
     assert mine[0].attrs["cgroup"].endswith(small_group.name)

@@ -4,57 +4,76 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 
-from exporters.collector import Reading
-from exporters.passes import HUNG, Judge, Outcome, Passes, Runner
+from exporters.collector import Observation, Reading
+from exporters.judge import Judge
+from exporters.passes import HUNG, Outcome, Runner, Schedule
+from pipeline.catalog.events import OOM_KILL
 from pipeline.catalog.metrics import DISK
+from pipeline.records import Event
 
 DEADLINE = 0.2
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
 class Collected:
-    """A collector that does what `work` does."""
+    """A collector that does what `work` does, and has come as far as `kept` says."""
 
-    def __init__(self, work: Callable[[], Iterable[Reading]]) -> None:
+    def __init__(self, work: Callable[[], Iterable[Observation]], kept: int = 0) -> None:
         self._work = work
+        self._kept = kept
 
-    def collect(self, now: datetime) -> Iterable[Reading]:
+    def collect(self, now: datetime) -> Iterable[Observation]:
         return self._work()
+
+    def kept(self) -> dict[str, int]:
+        return {"log": self._kept}
 
 
 def reading(reads: int | None) -> Reading:
     return Reading(DISK, {"node": "n", "disk": "sda"}, {"disk.reads": reads})
 
 
-def fails() -> Iterator[Reading]:
+def event(name: str) -> Event:
+    return Event(id=name, at=AT, kind=OOM_KILL.name, layer="kernel", severity="critical")
+
+
+def fails() -> Iterator[Observation]:
     yield reading(1)
+    yield event("before")
     raise OSError("no such file")
 
 
 class Rig:
-    """Collectors and their passes, on a clock that stands still until all that can answer have answered."""
+    """Collectors and their schedule, on a clock that stands still until all that can answer have answered."""
 
-    def __init__(self, **works: Callable[[], Iterable[Reading]]) -> None:
+    def __init__(self, every: float = 1.0, **works: Callable[[], Iterable[Observation]]) -> None:
         self.clock = 100.0
-        self.runners = [Runner(name, Collected(work), lambda: self.clock) for name, work in works.items()]
-        self.passes = Passes(self.runners, DEADLINE)
+        self.runners = [Runner(name, Collected(work, 7), every, DEADLINE, lambda: self.clock) for name, work in works.items()]
+        self.schedule = Schedule(self.runners, "n")
 
-    def run(self, hung: str = "") -> dict[str, Outcome]:
-        """A pass to its end: at once, but where `hung` does not answer, at its deadline."""
-        self.passes.begin(AT, began := self.clock)
+    def answered(self, hung: str = "") -> None:
         end = time.monotonic() + 30
         while any(runner.busy for runner in self.runners if runner.name != hung):
             assert time.monotonic() < end, "a collector does not answer"
             time.sleep(0.001)
+
+    def turn(self, seconds: float = 0.0) -> dict[str, Outcome]:
+        self.clock += seconds
+        return {outcome.name: outcome for outcome in self.schedule.turn(AT, self.clock)}
+
+    def run(self, hung: str = "") -> dict[str, Outcome]:
+        """A pass to its end, two seconds after the one before: at once, but where `hung` does not answer, at its deadline."""
+        self.turn(2.0)
+        self.answered(hung)
+        seen = self.turn()
         if hung:
-            assert self.passes.end(self.clock) is None
-            self.clock = began + DEADLINE
-        outcomes = self.passes.end(self.clock)
-        assert outcomes is not None
-        return {outcome.name: outcome for outcome in outcomes}
+            assert hung not in seen
+            seen |= self.turn(DEADLINE)
+        return seen
 
 
 @pytest.fixture
@@ -64,10 +83,10 @@ def release() -> Iterator[threading.Event]:
     event.set()
 
 
-def hangs_until(event: threading.Event) -> Callable[[], Iterable[Reading]]:
-    def work() -> Iterable[Reading]:
-        event.wait()
-        return [reading(7)]
+def hangs_until(come: threading.Event) -> Callable[[], Iterable[Observation]]:
+    def work() -> Iterable[Observation]:
+        come.wait()
+        return [reading(7), event("late")]
 
     return work
 
@@ -76,29 +95,39 @@ def test_a_failing_and_a_hanging_collector_cost_only_themselves(release: threadi
     works = {"good": lambda: [reading(5)], "bad": fails, "hung": hangs_until(release), "empty": lambda: [reading(None)], "none": lambda: []}
     before = set(threading.enumerate())
     rig = Rig(**works)
-    for nth in (1, 2, 3):
+    hung_for = iter((DEADLINE, 2.0 + 2 * DEADLINE, 4.0 + 3 * DEADLINE))
+    for _ in range(3):
         seen = rig.run("hung")
         assert [[v for _, v in r.values] for r in seen["good"].readings] == [[5]] and not seen["good"].error
         assert seen["bad"].error == "OSError: no such file" and not seen["bad"].readings
-        assert seen["hung"].error == HUNG and seen["hung"].seconds == pytest.approx(nth * DEADLINE), "since its pass began"
+        assert [e.id for e in seen["bad"].events] == ["before"], "what has happened has happened"
+        assert seen["hung"].error == HUNG and seen["hung"].seconds == pytest.approx(next(hung_for)), "since its pass began"
         assert seen["empty"].error == "no value could be read"
         assert not seen["none"].error, "a machine may have no such device"
     assert len(set(threading.enumerate()) - before) == len(works)
 
 
-def test_a_pass_ends_as_soon_as_all_have_answered() -> None:
-    rig = Rig(good=lambda: [reading(1)])
-    assert not rig.run()["good"].error
-    assert rig.clock == 100.0
-
-
-def test_a_collector_that_comes_back_gives_new_readings(release: threading.Event) -> None:
+def test_a_collector_that_comes_back_gives_new_readings_and_the_old_events(release: threading.Event) -> None:
     rig = Rig(hung=hangs_until(release))
     assert rig.run("hung")["hung"].error == HUNG
     release.set()
-    while rig.runners[0].busy:
-        time.sleep(0.001)
-    assert not rig.run()["hung"].error
+    rig.answered()
+    late = rig.turn()["hung"]
+    assert (late.readings, [e.id for e in late.events], late.error) == ((), ["late"], HUNG)
+    fresh = rig.run()["hung"]
+    assert fresh.readings and not fresh.error and fresh.kept == {"log": 7}
+
+
+def test_each_collector_keeps_its_own_pace_from_a_moment_of_its_own() -> None:
+    begun: dict[str, list[float]] = {}
+    rig = Rig(10.0, **{name: (lambda name=name: begun.setdefault(name, []).append(rig.clock) or []) for name in "abcdefgh"})
+    for _ in range(400):
+        rig.turn(0.1)
+        rig.answered()
+    assert [times[0] for times in begun.values()] == pytest.approx([100.1] * 8), "the first pass of all is at once"
+    gaps = {name: [b - a for a, b in pairwise(times)] for name, times in begun.items()}
+    assert all(5.0 <= first <= 10.2 and rest == pytest.approx([10.0] * len(rest), abs=0.2) for first, *rest in gaps.values())
+    assert len({round(times[1], 1) for times in begun.values()}) >= 5, "they do not all work at the same moment"
 
 
 def test_a_collector_is_told_to_fail_once_per_change_and_keeps_its_last_success() -> None:
@@ -106,7 +135,8 @@ def test_a_collector_is_told_to_fail_once_per_change_and_keeps_its_last_success(
     good, bad = Outcome("disk", (), 2, 0.5, ""), Outcome("disk", (), 1, 0.25, "OSError: gone")
     told = [judge.failed(outcome, at) for at, outcome in enumerate((good, bad, bad, good, bad))]
     assert told == [False, True, False, False, True]
-    about = judge.reading(bad)
+    (about,) = judge.readings()
     assert about.values == {"agent.collect.ok": 0, "agent.collect.time": 0.25, "agent.rejected": 7, "agent.last_success": 3}
     assert about.identity == {"node": "n", "collector": "disk"}
-    assert judge.reading(Outcome("other", (), 0, 0.1, "x")).values["agent.last_success"] is None
+    judge.failed(Outcome("other", (), 0, 0.1, "x"), 9)
+    assert [about.values["agent.last_success"] for about in judge.readings()] == [3, None]

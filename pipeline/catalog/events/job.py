@@ -1,20 +1,7 @@
-"""Every kind of event, once. An event is something that happened once, on one entity, at one time."""
+"""What happens in a job: its ranks, its phases, its launchers."""
 
-from dataclasses import dataclass
-
+from pipeline.catalog.event import EventKind
 from pipeline.catalog.layers import Layer, Severity
-
-
-@dataclass(frozen=True, slots=True)
-class EventKind:
-    """A kind of event. `attrs` are the keys that its `attrs` map may hold besides the columns of the table."""
-
-    name: str
-    layer: Layer
-    severity: Severity
-    help: str
-    attrs: tuple[str, ...] = ()
-
 
 RANK_STARTED = EventKind(
     "rank_started", Layer.FRAMEWORK, Severity.INFO, "A rank's process was seen for the first time", ("pid", "local_rank")
@@ -37,12 +24,6 @@ PHASE = EventKind("phase", Layer.FRAMEWORK, Severity.INFO, "A phase outside any 
 CHECKPOINT_COMPLETED = EventKind(
     "checkpoint_completed", Layer.STORAGE, Severity.INFO, "A checkpoint got its completeness mark; `code` is the step", ("path", "bytes")
 )
-RING_OVERRUN = EventKind(
-    "ring_overrun", Layer.UNKNOWN, Severity.WARNING, "Step records were overwritten before the agent read them; `count` of them", ()
-)
-RING_INVALID = EventKind(
-    "ring_invalid", Layer.UNKNOWN, Severity.WARNING, "A ring file was refused: owner, size or header is wrong", ("path",)
-)
 CAPTURE = EventKind(
     "capture",
     Layer.FRAMEWORK,
@@ -57,28 +38,13 @@ ACTION_PROGRESS = EventKind(
     "A launcher's answer to a request; `code` is accepted, done, failed or refused",
     ("action", "term"),
 )
-OOM_KILL = EventKind(
-    "oom_kill",
-    Layer.KERNEL,
-    Severity.CRITICAL,
-    "The kernel killed processes for want of memory, `count` of them; `code` is cgroup where it was the job's limit, else node",
-    ("cgroup", "ranks"),
-)
-AGENT_STARTED = EventKind("agent_started", Layer.UNKNOWN, Severity.INFO, "A node's agent started; `code` is the boot id", ())
-COLLECTOR_FAILED = EventKind("collector_failed", Layer.UNKNOWN, Severity.WARNING, "A collector gave no readings; `code` is its name", ())
 
-EVENTS: tuple[EventKind, ...] = (
+JOB: tuple[EventKind, ...] = (
     RANK_STARTED,
     RANK_EXITED,
     COMMAND_EXITED,
     PHASE,
     CHECKPOINT_COMPLETED,
-    RING_OVERRUN,
-    RING_INVALID,
     CAPTURE,
     ACTION_PROGRESS,
-    OOM_KILL,
-    AGENT_STARTED,
-    COLLECTOR_FAILED,
 )
-BY_NAME: dict[str, EventKind] = {e.name: e for e in EVENTS}

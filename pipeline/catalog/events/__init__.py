@@ -1,0 +1,21 @@
+"""Every kind of event, once. An event is something that happened once, on one entity, at one time."""
+
+from pipeline.catalog.event import EventKind as EventKind
+from pipeline.catalog.events.agent import AGENT
+from pipeline.catalog.events.agent import AGENT_STARTED as AGENT_STARTED
+from pipeline.catalog.events.agent import COLLECTOR_FAILED as COLLECTOR_FAILED
+from pipeline.catalog.events.agent import RING_INVALID as RING_INVALID
+from pipeline.catalog.events.agent import RING_OVERRUN as RING_OVERRUN
+from pipeline.catalog.events.job import ACTION_PROGRESS as ACTION_PROGRESS
+from pipeline.catalog.events.job import CAPTURE as CAPTURE
+from pipeline.catalog.events.job import CHECKPOINT_COMPLETED as CHECKPOINT_COMPLETED
+from pipeline.catalog.events.job import COMMAND_EXITED as COMMAND_EXITED
+from pipeline.catalog.events.job import JOB
+from pipeline.catalog.events.job import PHASE as PHASE
+from pipeline.catalog.events.job import RANK_EXITED as RANK_EXITED
+from pipeline.catalog.events.job import RANK_STARTED as RANK_STARTED
+from pipeline.catalog.events.kernel import KERNEL
+from pipeline.catalog.events.kernel import OOM_KILL as OOM_KILL
+
+EVENTS: tuple[EventKind, ...] = (*JOB, *KERNEL, *AGENT)
+BY_NAME: dict[str, EventKind] = {e.name: e for e in EVENTS}

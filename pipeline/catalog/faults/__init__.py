@@ -1,0 +1,32 @@
+"""The fault catalogue: every fault Surefoot names, once, with its layer, its goal for detection and its first action.
+
+A name is never reused. Faults whose detectors come later stand in `waiting.py`, so that names, drills, runbooks and
+reports agree from the start. What shows an explicit fault is a row in `rules/`.
+"""
+
+from pipeline.catalog.fault import Fault as Fault
+from pipeline.catalog.faults.communication import COLLECTIVE_HANG as COLLECTIVE_HANG
+from pipeline.catalog.faults.communication import COMMUNICATION
+from pipeline.catalog.faults.framework import FRAMEWORK
+from pipeline.catalog.faults.framework import LAUNCHER_LOST as LAUNCHER_LOST
+from pipeline.catalog.faults.framework import NODE_LEFT as NODE_LEFT
+from pipeline.catalog.faults.framework import RANK_CRASH as RANK_CRASH
+from pipeline.catalog.faults.framework import RANK_STOPPED as RANK_STOPPED
+from pipeline.catalog.faults.framework import STARTUP_FAILURE as STARTUP_FAILURE
+from pipeline.catalog.faults.framework import TELEMETRY_LOST as TELEMETRY_LOST
+from pipeline.catalog.faults.kernel import CPU_CONTENTION as CPU_CONTENTION
+from pipeline.catalog.faults.kernel import HOST_DOWN as HOST_DOWN
+from pipeline.catalog.faults.kernel import HOST_OOM_KILL as HOST_OOM_KILL
+from pipeline.catalog.faults.kernel import KERNEL
+from pipeline.catalog.faults.kernel import KERNEL_PANIC_REBOOT as KERNEL_PANIC_REBOOT
+from pipeline.catalog.faults.scheduler import RESTART_LOOP as RESTART_LOOP
+from pipeline.catalog.faults.scheduler import SCHEDULER
+from pipeline.catalog.faults.storage import FILESYSTEM_FULL as FILESYSTEM_FULL
+from pipeline.catalog.faults.storage import FILESYSTEM_READ_ONLY as FILESYSTEM_READ_ONLY
+from pipeline.catalog.faults.storage import MOUNT_HUNG as MOUNT_HUNG
+from pipeline.catalog.faults.storage import MOUNT_STALE_OR_GONE as MOUNT_STALE_OR_GONE
+from pipeline.catalog.faults.storage import STORAGE
+from pipeline.catalog.faults.waiting import WAITING as WAITING
+
+FAULTS: tuple[Fault, ...] = (*COMMUNICATION, *FRAMEWORK, *KERNEL, *SCHEDULER, *STORAGE, *WAITING)
+BY_NAME: dict[str, Fault] = {f.name: f for f in FAULTS}

@@ -1,0 +1,48 @@
+"""Faults of the layer storage that something finds."""
+
+from pipeline.catalog.fault import Fault
+from pipeline.catalog.layers import Layer, Severity
+
+MOUNT_HUNG = Fault(
+    "mount_hung",
+    Layer.STORAGE,
+    Severity.CRITICAL,
+    10,
+    None,
+    "A file system does not answer",
+    "exclude the node if it is one, page storage if it is many",
+)
+MOUNT_STALE_OR_GONE = Fault(
+    "mount_stale_or_gone",
+    Layer.STORAGE,
+    Severity.CRITICAL,
+    10,
+    None,
+    "A file system is stale or no longer mounted",
+    "mount it again; exclude the node",
+)
+FILESYSTEM_FULL = Fault(
+    "filesystem_full",
+    Layer.STORAGE,
+    Severity.ERROR,
+    10,
+    None,
+    "A file system is full",
+    "free space there before the next checkpoint is written",
+)
+FILESYSTEM_READ_ONLY = Fault(
+    "filesystem_read_only",
+    Layer.STORAGE,
+    Severity.CRITICAL,
+    2,
+    None,
+    "A file system became read-only",
+    "exclude the node",
+)
+
+STORAGE: tuple[Fault, ...] = (
+    MOUNT_HUNG,
+    MOUNT_STALE_OR_GONE,
+    FILESYSTEM_FULL,
+    FILESYSTEM_READ_ONLY,
+)
