@@ -3,12 +3,28 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from exporters import oom
+from exporters import disk_health, oom, volumes
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
+from exporters.disks import DiskCollector
 from exporters.host import HostCollector
-from exporters.storage import DiskCollector, MountCollector
-from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, Family
+from exporters.lustre import LustreCollector
+from exporters.mounts import MountCollector
+from exporters.nfs import NfsCollector
+from pipeline.catalog.metrics import (
+    CGROUP,
+    DISK,
+    DISK_HEALTH,
+    HOST,
+    LUSTRE,
+    LUSTRE_TARGET,
+    MOUNT,
+    NFS,
+    NFS_OPERATION,
+    NFS_SERVER,
+    VOLUME,
+    Family,
+)
 
 
 class Entry(NamedTuple):
@@ -26,7 +42,11 @@ class Entry(NamedTuple):
 COLLECTORS: Final = (
     Entry("host", (HOST,), HostCollector),
     Entry("mount", (MOUNT,), MountCollector),
+    Entry("nfs", (NFS, NFS_OPERATION, NFS_SERVER), NfsCollector),
+    Entry("lustre", (LUSTRE, LUSTRE_TARGET), LustreCollector),
+    Entry("volume", (VOLUME,), volumes.VolumeCollector, volumes.EVERY),
     Entry("disk", (DISK,), DiskCollector),
+    Entry("disk_health", (DISK_HEALTH,), disk_health.DiskHealthCollector, disk_health.EVERY),
     Entry("cgroup", (CGROUP,), CgroupCollector),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

@@ -95,7 +95,12 @@ class IngestSettings(Part):
 
 
 class AgentSettings(Part):
-    """The node's agent. Intervals are seconds."""
+    """The node's agent. Intervals are seconds.
+
+    `probe_paths`: folders that a small file is written to, synced, read back and deleted in, every `probe_interval`; choose one on each
+    file system whose hang or slowness would stop a run. `tiers`: what a mount lies on, by mount point, where Surefoot cannot tell or tells
+    wrongly: `memory`, `ssd`, `hdd`, `remote` or `object`. `kubelet_url`: of this node, for its volumes (`https://NODE:10250`).
+    """
 
     host: Host = "127.0.0.1"
     port: Port = 9412
@@ -104,6 +109,12 @@ class AgentSettings(Part):
     flush_interval: float = Field(0.25, ge=0.01, le=1)
     timeout: float = Field(5.0, ge=0.1, le=60)
     buffer_bytes: int = Field(64 * MIB, ge=64 << 10, le=64 * GIB)
+    probe_paths: tuple[Folder, ...] = ()
+    probe_interval: float = Field(30.0, ge=1, le=HOUR)
+    tiers: dict[str, Literal["memory", "ssd", "hdd", "remote", "object"]] = Field(default_factory=dict)
+    kubelet_url: BaseUrl = ""
+    kubelet_token_file: File = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    kubelet_ca_file: File = ""
 
 
 class JobSettings(Part):

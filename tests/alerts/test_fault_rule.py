@@ -20,7 +20,7 @@ from alerts.watch import Watch
 from alerts.watched import Place, Said, Standing, Streak, Watched, judge
 from pipeline.catalog import events
 from pipeline.catalog.faults import FAULTS, RANK_CRASH
-from pipeline.catalog.metrics import BY_NAME, FAMILIES, HOST
+from pipeline.catalog.metrics import BY_NAME, FAMILIES, HOST, MOUNT
 from pipeline.catalog.rules import FAMILIES as WATCHED
 from pipeline.catalog.rules import RULES, Happened, Hold, Limit, Rule, Scope, View
 from pipeline.queries import sql
@@ -333,7 +333,8 @@ class Rows:
         self.readings.append({"family": "host", "device_id": 1, "node": node, "ts": at(seconds), "readings": values})
 
     def mount(self, seconds: float, free: float | None, number: int = 2) -> None:
-        values = json.dumps([None if free is None else 100, free, 10, 5, 0, 1, 0.1])
+        known = [None if free is None else 100, free, 10, 5, 0, 1, 0.1]
+        values = json.dumps(known + [None] * (len(MOUNT.metrics) - len(known)))
         self.readings.append({"family": "mount", "device_id": number, "node": "a", "ts": at(seconds), "readings": values})
         self.devices[number] = {"mount_point": f"/m{number}", "type": "ext4"}
 

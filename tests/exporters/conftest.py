@@ -1,4 +1,4 @@
-"""A machine made of files: /proc as small hand-written text, mounts that answer as told."""
+"""A machine made of files: /proc and /sys as small hand-written text, mounts and disks that answer as told."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,15 +6,22 @@ from pathlib import Path
 import pytest
 
 from exporters.collector import RankProcess, Site
-from exporters.sources.probes import ThreadProbes, Usage
+from exporters.sources.probes import Smart, ThreadProbes, Usage, Written
+from pipeline.settings import AgentSettings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 USAGES = {
     "/": Usage(100_000_000_000, 25_000_000_000, 6_000_000, 5_000_000),
     "/dev/shm": Usage(8_388_608_000, 8_000_000_000, 2_048_000, 2_047_990),
     "/mnt/big data": Usage(1 << 50, 1 << 40, 1 << 32, 1 << 31),
+    "/mnt/fast": Usage(1 << 40, 1 << 39, 1000, 900),
+    "/mnt/jfs": Usage(1 << 50, 1 << 49, 0, 0),
     "/scratch": Usage(2_000_000_000_000, 0, 0, 0),
 }
+
+
+PROBED = {"/mnt/big data/ckpt": Written(0.001, 0.02, 0.0005, 0.0001)}
+SMART = Smart((FIXTURES / "nvme/smart-log.hex").read_text())
 
 
 @pytest.fixture
@@ -44,6 +51,11 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
         usage=USAGES.__getitem__,
         probes=lambda: ThreadProbes(probe),
         probe_timeout=probe_timeout,
+        writes=lambda: ThreadProbes(PROBED.__getitem__),
+        smarts=lambda: ThreadProbes({"/dev/nvme0": SMART}.__getitem__),
+        kubelet=lambda _: (FIXTURES / "kubelet/summary.json").read_text(),
+        sys=FIXTURES / "sys",
+        settings=AgentSettings(probe_paths=tuple(map(Path, PROBED)), tiers={"/dev/shm": "memory", "/mnt/fast": "ssd"}),
         cgroups=FIXTURES / "sys/fs/cgroup",
         ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
     )

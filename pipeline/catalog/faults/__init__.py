@@ -21,6 +21,7 @@ from pipeline.catalog.faults.kernel import KERNEL
 from pipeline.catalog.faults.kernel import KERNEL_PANIC_REBOOT as KERNEL_PANIC_REBOOT
 from pipeline.catalog.faults.scheduler import RESTART_LOOP as RESTART_LOOP
 from pipeline.catalog.faults.scheduler import SCHEDULER
+from pipeline.catalog.faults.storage import DISK_FAILING as DISK_FAILING
 from pipeline.catalog.faults.storage import FILESYSTEM_FULL as FILESYSTEM_FULL
 from pipeline.catalog.faults.storage import FILESYSTEM_READ_ONLY as FILESYSTEM_READ_ONLY
 from pipeline.catalog.faults.storage import MOUNT_HUNG as MOUNT_HUNG

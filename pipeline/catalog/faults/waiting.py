@@ -93,11 +93,6 @@ WAITING: Final = (
         ("checkpoint_slow", _WARNING, None, "Saving a checkpoint takes longer than it did", "evidence"),
     ),
     *_wait(
-        "the disks' health exporter",
-        Layer.STORAGE,
-        ("disk_failing", _ERROR, 30, "A disk fails", "drain after checkpoint"),
-    ),
-    *_wait(
         "the checkpoint detectors",
         Layer.STORAGE,
         ("checkpoint_incomplete", _ERROR, None, "A checkpoint is not complete", "use the last complete one"),

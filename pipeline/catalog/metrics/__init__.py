@@ -12,8 +12,17 @@ from pipeline.catalog.metric import Metric as Metric
 from pipeline.catalog.metrics.agent import AGENT as AGENT
 from pipeline.catalog.metrics.host import CGROUP as CGROUP
 from pipeline.catalog.metrics.host import HOST as HOST
+from pipeline.catalog.metrics.network_storage import LUSTRE as LUSTRE
+from pipeline.catalog.metrics.network_storage import LUSTRE_TARGET as LUSTRE_TARGET
+from pipeline.catalog.metrics.network_storage import NFS as NFS
+from pipeline.catalog.metrics.network_storage import NFS_OPERATION as NFS_OPERATION
+from pipeline.catalog.metrics.network_storage import NFS_SERVER as NFS_SERVER
+from pipeline.catalog.metrics.network_storage import VOLUME as VOLUME
 from pipeline.catalog.metrics.storage import DISK as DISK
+from pipeline.catalog.metrics.storage import DISK_HEALTH as DISK_HEALTH
 from pipeline.catalog.metrics.storage import MOUNT as MOUNT
 
-FAMILIES: tuple[Family, ...] = (HOST, MOUNT, DISK, CGROUP, AGENT)
+_STORAGE: tuple[Family, ...] = (MOUNT, NFS, NFS_OPERATION, NFS_SERVER, LUSTRE, LUSTRE_TARGET, VOLUME, DISK, DISK_HEALTH)
+
+FAMILIES: tuple[Family, ...] = (HOST, *_STORAGE, CGROUP, AGENT)
 BY_NAME: dict[str, tuple[Family, Metric]] = {m.name: (f, m) for f in FAMILIES for m in f.metrics}

@@ -6,7 +6,7 @@ while one of them says so, and over when none does. Limits come in pairs, so tha
 
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import RESTART_LOOP, Fault
-from pipeline.catalog.metrics import CGROUP, HOST, MOUNT, Family
+from pipeline.catalog.metrics import CGROUP, DISK, DISK_HEALTH, HOST, LUSTRE_TARGET, MOUNT, VOLUME, Family
 from pipeline.catalog.rule import RANK as RANK
 from pipeline.catalog.rule import Happened as Happened
 from pipeline.catalog.rule import Hold as Hold
@@ -20,7 +20,7 @@ from pipeline.catalog.rules.storage import STORAGE
 
 RULES: tuple[Rule, ...] = (*STORAGE, *KERNEL)
 
-FAMILIES: tuple[Family, ...] = (HOST, MOUNT, CGROUP)
+FAMILIES: tuple[Family, ...] = (HOST, MOUNT, CGROUP, DISK, DISK_HEALTH, LUSTRE_TARGET, VOLUME)
 """The families that rules look at: those that `pipeline/queries/readings_since.sql` reads."""
 
 
