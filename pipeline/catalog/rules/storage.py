@@ -112,9 +112,9 @@ _WRITES: tuple[Rule, ...] = (
             Limit(metric("mount.write.errno"), 0, 1, above=False),
         ),
         says="a small file that is written to {place} has not been stored for {mount_write_time}",
-        cleared="{place} can be written again, within {mount_write_time}",
+        cleared="the write to {place} came to an end after {mount_write_time}",
         hold=Hold(2),
-        clear=Hold(2),
+        clear=Hold(),  # it ended: a mount that is gone by then is not written to again
         entity="mount_point",
     ),
     Rule(
