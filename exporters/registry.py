@@ -7,8 +7,9 @@ from exporters import oom
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.host import HostCollector
+from exporters.scrape import ScrapeCollector
 from exporters.storage import DiskCollector, MountCollector
-from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, Family
+from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, ROLLOUT_ENGINE, SCRAPE, Family
 
 
 class Entry(NamedTuple):
@@ -28,5 +29,6 @@ COLLECTORS: Final = (
     Entry("mount", (MOUNT,), MountCollector),
     Entry("disk", (DISK,), DiskCollector),
     Entry("cgroup", (CGROUP,), CgroupCollector),
+    Entry("scrape", (SCRAPE, ROLLOUT_ENGINE), ScrapeCollector),  # readings of other families, too, where no one else has them (natives.py)
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

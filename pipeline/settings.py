@@ -37,6 +37,7 @@ from pipeline.setting_values import (
     Identifier,
     Label,
     Name,
+    PageUrl,
     Port,
     StoreUrl,
     Text,
@@ -94,8 +95,24 @@ class IngestSettings(Part):
         return self.url.rstrip("/") or f"http://{self.host}:{self.port}"
 
 
+class ScrapeSettings(Part):
+    """A page of another program that the agent reads, over HTTP or from a file (`file:///path`). Times are seconds.
+
+    `interval` 0 is the agent's own, which is the shortest. `labels` are added to every series. `token_file` holds a bearer token.
+    """
+
+    name: Label
+    url: PageUrl
+    interval: float = Field(0.0, ge=0, le=HOUR)
+    timeout: float = Field(4.0, ge=0.1, le=60)
+    labels: dict[str, Text] = Field(default_factory=dict)
+    token_file: File = ""
+    max_bytes: int = Field(16 * MIB, ge=1 << 10, le=256 * MIB)
+    max_series: int = Field(10_000, ge=0, le=1_000_000)
+
+
 class AgentSettings(Part):
-    """The node's agent. Intervals are seconds."""
+    """The node's agent. Intervals are seconds. `scrape` lists pages of other programs that it reads as well."""
 
     host: Host = "127.0.0.1"
     port: Port = 9412
@@ -104,6 +121,15 @@ class AgentSettings(Part):
     flush_interval: float = Field(0.25, ge=0.01, le=1)
     timeout: float = Field(5.0, ge=0.1, le=60)
     buffer_bytes: int = Field(64 * MIB, ge=64 << 10, le=64 * GIB)
+    scrape: tuple[ScrapeSettings, ...] = Field((), max_length=64)
+
+    @field_validator("scrape")
+    @classmethod
+    def _told_apart(cls, targets: tuple[ScrapeSettings, ...]) -> tuple[ScrapeSettings, ...]:
+        names = [target.name for target in targets]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"two targets are named {min(twice)!r}: give each a name of its own")
+        return targets
 
 
 class JobSettings(Part):
@@ -323,7 +349,8 @@ def _explain(error: ValidationError) -> str:
     if first["type"] != "extra_forbidden":
         return f"setting {key}: {told}" if key else told
     parent, _, last = key.rpartition(".")
-    inside = ReceiverSettings.model_fields if parent.startswith("receivers") else group(Settings.model_fields, parent)
+    listed: dict[str, type[Part]] = {"receivers": ReceiverSettings, "agent.scrape": ScrapeSettings}
+    inside = next((kind.model_fields for name, kind in listed.items() if parent.startswith(name)), group(Settings.model_fields, parent))
     return f"unknown setting {key}{_nearest(last, inside)}"
 
 

@@ -7,8 +7,10 @@ import pytest
 
 from exporters.collector import RankProcess, Site
 from exporters.sources.probes import ThreadProbes, Usage
+from pipeline.settings import AgentSettings, ScrapeSettings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
+ENGINE = FIXTURES / "pages/engine.prom"
 USAGES = {
     "/": Usage(100_000_000_000, 25_000_000_000, 6_000_000, 5_000_000),
     "/dev/shm": Usage(8_388_608_000, 8_000_000_000, 2_048_000, 2_047_990),
@@ -46,4 +48,5 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
         probe_timeout=probe_timeout,
         cgroups=FIXTURES / "sys/fs/cgroup",
         ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
+        settings=AgentSettings(scrape=(ScrapeSettings(name="vllm", url=ENGINE.as_uri()),)),
     )
