@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from exporters import oom
+from exporters import oom, scheduler
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.host import HostCollector
 from exporters.scrape import ScrapeCollector
 from exporters.storage import DiskCollector, MountCollector
-from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, ROLLOUT_ENGINE, SCRAPE, Family
+from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE, Family
 
 
 class Entry(NamedTuple):
@@ -30,5 +30,6 @@ COLLECTORS: Final = (
     Entry("disk", (DISK,), DiskCollector),
     Entry("cgroup", (CGROUP,), CgroupCollector),
     Entry("scrape", (SCRAPE, ROLLOUT_ENGINE), ScrapeCollector),  # readings of other families, too, where no one else has them (natives.py)
+    Entry("scheduler", (SCHED_NODE, SCHED_JOB), scheduler.SchedulerCollector, scheduler.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

@@ -111,8 +111,31 @@ class ScrapeSettings(Part):
     max_series: int = Field(10_000, ge=0, le=1_000_000)
 
 
+class SlurmSettings(Part):
+    """How Slurm is asked: by the program `scontrol`; or, about the whole cluster, by slurmrestd at `url`, with the `version` of its API,
+    a user and a file with the user's token."""
+
+    scontrol: Name = "scontrol"
+    url: BaseUrl = ""
+    version: Annotated[str, Field(pattern=r"^v\d+\.\d+\.\d+$")] = "v0.0.40"
+    user: Text = ""
+    token_file: File = ""
+
+
+class KubernetesSettings(Part):
+    """Where Kubernetes' API server is. The defaults are those of a pod with a service account."""
+
+    url: BaseUrl = "https://kubernetes.default.svc"
+    token_file: File = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    ca_file: File = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+
+
 class AgentSettings(Part):
-    """The node's agent. Intervals are seconds. `scrape` lists pages of other programs that it reads as well."""
+    """The node's agent. Intervals are seconds. `scrape` lists pages of other programs that it reads as well.
+
+    `schedulers`: `slurm` looks at this node and its jobs, on every node; `slurm-cluster` and `kubernetes` look at the whole cluster, so
+    set them on one agent of it.
+    """
 
     host: Host = "127.0.0.1"
     port: Port = 9412
@@ -122,6 +145,9 @@ class AgentSettings(Part):
     timeout: float = Field(5.0, ge=0.1, le=60)
     buffer_bytes: int = Field(64 * MIB, ge=64 << 10, le=64 * GIB)
     scrape: tuple[ScrapeSettings, ...] = Field((), max_length=64)
+    schedulers: tuple[Literal["slurm", "slurm-cluster", "kubernetes"], ...] = ()
+    slurm: SlurmSettings = SlurmSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
 
     @field_validator("scrape")
     @classmethod
@@ -349,7 +375,12 @@ def _explain(error: ValidationError) -> str:
     if first["type"] != "extra_forbidden":
         return f"setting {key}: {told}" if key else told
     parent, _, last = key.rpartition(".")
-    listed: dict[str, type[Part]] = {"receivers": ReceiverSettings, "agent.scrape": ScrapeSettings}
+    listed: dict[str, type[Part]] = {
+        "receivers": ReceiverSettings,
+        "agent.scrape": ScrapeSettings,
+        "agent.slurm": SlurmSettings,
+        "agent.kubernetes": KubernetesSettings,
+    }
     inside = next((kind.model_fields for name, kind in listed.items() if parent.startswith(name)), group(Settings.model_fields, parent))
     return f"unknown setting {key}{_nearest(last, inside)}"
 

@@ -34,8 +34,9 @@ def _is_part(info: Any) -> bool:
 
 
 def _part(name: str, part: Any) -> str:
-    rows = [_row(field, f"{name}.{field}", info) for field, info in part.model_fields.items()]
-    return "\n".join([f"\n## {name}\n", *cleandoc(part.__doc__ or "").splitlines(), "", *_table(rows)])
+    rows = [_row(field, f"{name}.{field}", info) for field, info in part.model_fields.items() if not _is_part(info)]
+    inner = [_part(f"{name}.{field}", info.annotation) for field, info in part.model_fields.items() if _is_part(info)]
+    return "\n".join([f"\n## {name}\n", *cleandoc(part.__doc__ or "").splitlines(), "", *_table(rows), *inner])
 
 
 def _listed(name: str, part: type[Part]) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from exporters.collector import RankProcess, Site
 from exporters.sources.probes import ThreadProbes, Usage
-from pipeline.settings import AgentSettings, ScrapeSettings
+from pipeline.settings import AgentSettings, ScrapeSettings, SlurmSettings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 ENGINE = FIXTURES / "pages/engine.prom"
@@ -48,5 +48,9 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
         probe_timeout=probe_timeout,
         cgroups=FIXTURES / "sys/fs/cgroup",
         ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
-        settings=AgentSettings(scrape=(ScrapeSettings(name="vllm", url=ENGINE.as_uri()),)),
+        settings=AgentSettings(
+            scrape=(ScrapeSettings(name="vllm", url=ENGINE.as_uri()),),
+            schedulers=("slurm-cluster",),
+            slurm=SlurmSettings(scontrol=str(FIXTURES / "bin/scontrol")),
+        ),
     )

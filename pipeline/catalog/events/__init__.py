@@ -16,6 +16,11 @@ from pipeline.catalog.events.job import RANK_EXITED as RANK_EXITED
 from pipeline.catalog.events.job import RANK_STARTED as RANK_STARTED
 from pipeline.catalog.events.kernel import KERNEL
 from pipeline.catalog.events.kernel import OOM_KILL as OOM_KILL
+from pipeline.catalog.events.scheduler import CLAIM_UNBOUND as CLAIM_UNBOUND
+from pipeline.catalog.events.scheduler import NODE_CONDITION as NODE_CONDITION
+from pipeline.catalog.events.scheduler import PLACE_LOST as PLACE_LOST
+from pipeline.catalog.events.scheduler import SCHEDULER
+from pipeline.catalog.events.scheduler import VOLUME_ATTACH_FAILED as VOLUME_ATTACH_FAILED
 
-EVENTS: tuple[EventKind, ...] = (*JOB, *KERNEL, *AGENT)
+EVENTS: tuple[EventKind, ...] = (*JOB, *KERNEL, *SCHEDULER, *AGENT)
 BY_NAME: dict[str, EventKind] = {e.name: e for e in EVENTS}

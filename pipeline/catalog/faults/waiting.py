@@ -110,14 +110,6 @@ WAITING: Final = (
         ("cross_region_lag", _WARNING, 300, "Data comes in slower than it is needed", "page data team"),
     ),
     *_wait(
-        "the schedulers' exporter",
-        Layer.SCHEDULER,
-        ("volume_attach_failure", _ERROR, 30, "A volume cannot be attached", "page; reschedule"),
-        ("node_not_ready", _ERROR, 10, "The scheduler holds a node for unfit", "telemetry or node? decide by steps"),
-        ("preempted_or_evicted", _WARNING, 5, "The scheduler took the run's place", "restart when placed; charge it to its cause"),
-        ("pending_capacity", _WARNING, 60, "The run waits for nodes", "page; use spare"),
-    ),
-    *_wait(
         "the loss detectors",
         Layer.WORKLOAD,
         ("loss_nan", _CRITICAL, None, "The loss is not a number", "collect; roll back; check for corruption"),

@@ -12,10 +12,12 @@ from pipeline.catalog.metric import Metric as Metric
 from pipeline.catalog.metrics.agent import AGENT as AGENT
 from pipeline.catalog.metrics.host import CGROUP as CGROUP
 from pipeline.catalog.metrics.host import HOST as HOST
+from pipeline.catalog.metrics.scheduler import SCHED_JOB as SCHED_JOB
+from pipeline.catalog.metrics.scheduler import SCHED_NODE as SCHED_NODE
 from pipeline.catalog.metrics.scrape import ROLLOUT_ENGINE as ROLLOUT_ENGINE
 from pipeline.catalog.metrics.scrape import SCRAPE as SCRAPE
 from pipeline.catalog.metrics.storage import DISK as DISK
 from pipeline.catalog.metrics.storage import MOUNT as MOUNT
 
-FAMILIES: tuple[Family, ...] = (HOST, MOUNT, DISK, CGROUP, AGENT, SCRAPE, ROLLOUT_ENGINE)
+FAMILIES: tuple[Family, ...] = (HOST, MOUNT, DISK, CGROUP, AGENT, SCRAPE, ROLLOUT_ENGINE, SCHED_NODE, SCHED_JOB)
 BY_NAME: dict[str, tuple[Family, Metric]] = {m.name: (f, m) for f in FAMILIES for m in f.metrics}
