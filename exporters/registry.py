@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from exporters import oom
+from exporters import gpu, oom
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.host import HostCollector
 from exporters.storage import DiskCollector, MountCollector
-from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, Family
+from pipeline.catalog.metrics import CGROUP, DISK, GPU, GPU_LINK, GPU_PARTITION, GPU_PROCESS, HOST, MOUNT, Family
 
 
 class Entry(NamedTuple):
@@ -28,5 +28,6 @@ COLLECTORS: Final = (
     Entry("mount", (MOUNT,), MountCollector),
     Entry("disk", (DISK,), DiskCollector),
     Entry("cgroup", (CGROUP,), CgroupCollector),
+    Entry("gpu", (GPU, GPU_LINK, GPU_PARTITION, GPU_PROCESS), gpu.GpuCollector, gpu.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

@@ -6,6 +6,8 @@ from pipeline.catalog.events.agent import AGENT_STARTED as AGENT_STARTED
 from pipeline.catalog.events.agent import COLLECTOR_FAILED as COLLECTOR_FAILED
 from pipeline.catalog.events.agent import RING_INVALID as RING_INVALID
 from pipeline.catalog.events.agent import RING_OVERRUN as RING_OVERRUN
+from pipeline.catalog.events.gpu import GPU
+from pipeline.catalog.events.gpu import GPU_LOST as GPU_LOST
 from pipeline.catalog.events.job import ACTION_PROGRESS as ACTION_PROGRESS
 from pipeline.catalog.events.job import CAPTURE as CAPTURE
 from pipeline.catalog.events.job import CHECKPOINT_COMPLETED as CHECKPOINT_COMPLETED
@@ -17,5 +19,5 @@ from pipeline.catalog.events.job import RANK_STARTED as RANK_STARTED
 from pipeline.catalog.events.kernel import KERNEL
 from pipeline.catalog.events.kernel import OOM_KILL as OOM_KILL
 
-EVENTS: tuple[EventKind, ...] = (*JOB, *KERNEL, *AGENT)
+EVENTS: tuple[EventKind, ...] = (*JOB, *KERNEL, *GPU, *AGENT)
 BY_NAME: dict[str, EventKind] = {e.name: e for e in EVENTS}
