@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
+from exporters import gpu_inventory
 from exporters.collector import Site
 from exporters.cursors import Cursors
 from exporters.encode import Accepted, accept, prometheus_text
@@ -27,7 +28,7 @@ from exporters.sending.sender import Sender
 from exporters.sources import procfs
 from exporters.training import RingPoller
 from pipeline.catalog.events import AGENT_STARTED, COLLECTOR_FAILED, EventKind
-from pipeline.catalog.metrics import AGENT
+from pipeline.catalog.metrics import AGENT, GPU
 from pipeline.clock import monotonic, utcnow
 from pipeline.errors import SettingsError
 from pipeline.records import Event
@@ -51,7 +52,8 @@ class Agent:
         self._kept_in = Cursors(settings.state_dir / "agent.collectors.json")
         self._kept = self._kept_in.load()
         self._rings = RingPoller(settings.ring_dir, settings.node, site.proc, site.ticks, self._cursors.load())
-        site = replace(site, ranks=self._rings.ranks, kept=dict(self._kept), settings=settings.agent)
+        self._gpus = gpu_inventory.addresses(self._kept)
+        site = replace(site, ranks=self._rings.ranks, kept=dict(self._kept), settings=settings.agent, gpus=lambda: self._gpus)
         self._runners = _runners(settings, site, entries)
         self._schedule, self._judge = Schedule(self._runners, settings.node), Judge(settings.node)
         self._natives = Natives(entries)
@@ -99,6 +101,7 @@ class Agent:
             self._send_events(events)
             self._sender.flush()
         self._kept |= outcome.kept
+        self._gpus = self._gpus | _gpus_in(outcome.readings)
         self._heard.add(outcome.name)
         if not outcome.error:
             readings = self._natives.without(outcome.name, outcome.readings, clock)
@@ -181,6 +184,12 @@ def _runners(settings: Settings, site: Site, entries: Sequence[Entry], every: fl
     """A runner for each collector; `every` in place of its own pace, where it is to work once."""
     paces = [(entry, every or entry.every or settings.agent.interval) for entry in entries]
     return [Runner(entry.name, entry.make(site), pace, settings.agent.timeout) for entry, pace in paces]
+
+
+def _gpus_in(readings: Iterable[Accepted]) -> dict[str, str]:
+    """UUIDs by PCI address, of the GPUs among the readings."""
+    labels = [dict(reading.labels) for reading in readings if reading.family is GPU]
+    return {told["pci"]: told["uuid"] for told in labels if told.get("pci")}
 
 
 def _loop(agent: Agent, interval: float, stop: threading.Event) -> None:

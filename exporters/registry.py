@@ -3,13 +3,27 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from exporters import oom, scheduler
+from exporters import gpu, oom, scheduler
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.host import HostCollector
 from exporters.scrape import ScrapeCollector
 from exporters.storage import DiskCollector, MountCollector
-from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE, Family
+from pipeline.catalog.metrics import (
+    CGROUP,
+    DISK,
+    GPU,
+    GPU_LINK,
+    GPU_PARTITION,
+    GPU_PROCESS,
+    HOST,
+    MOUNT,
+    ROLLOUT_ENGINE,
+    SCHED_JOB,
+    SCHED_NODE,
+    SCRAPE,
+    Family,
+)
 
 
 class Entry(NamedTuple):
@@ -29,6 +43,7 @@ COLLECTORS: Final = (
     Entry("mount", (MOUNT,), MountCollector),
     Entry("disk", (DISK,), DiskCollector),
     Entry("cgroup", (CGROUP,), CgroupCollector),
+    Entry("gpu", (GPU, GPU_LINK, GPU_PARTITION, GPU_PROCESS), gpu.GpuCollector, gpu.EVERY),
     Entry("scrape", (SCRAPE, ROLLOUT_ENGINE), ScrapeCollector),  # readings of other families, too, where no one else has them (natives.py)
     Entry("scheduler", (SCHED_NODE, SCHED_JOB), scheduler.SchedulerCollector, scheduler.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),

@@ -66,8 +66,8 @@ def _put(
     if device is None:
         more = {k: told for k, templates in map_.attributes.items() if (told := _filled(templates, labels))}
         device = devices[key] = _Device(map_.family, identity, more, times.get(map_.since))
-    if math.isfinite(value):
-        device.values[name.metric] = device.values.get(name.metric, 0.0) + value * name.scale
+    if math.isfinite(value) and not any(low <= value <= high for low, high in map_.blanks):
+        device.values[name.metric] = device.values.get(name.metric, 0.0) + value * name.scale / name.over
     return True
 
 

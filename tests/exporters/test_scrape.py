@@ -84,6 +84,34 @@ def test_what_is_not_a_number_is_absent_not_zero() -> None:
     assert reading.values["host.load1"] is None
 
 
+GPU_LABELS = 'gpu="3",UUID="GPU-aa",pci_bus_id="00000000:3B:00.0",device="nvidia3",modelName="NVIDIA H100",Hostname="GPU-7"'
+
+
+def test_dcgms_units_are_brought_to_base_units_and_the_device_is_its_uuid() -> None:
+    page = f"""DCGM_FI_DEV_GPU_UTIL{{{GPU_LABELS}}} 57
+DCGM_FI_DEV_FB_USED{{{GPU_LABELS}}} 2
+DCGM_FI_DEV_SM_CLOCK{{{GPU_LABELS}}} 1980
+DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{{GPU_LABELS}}} 3000000000
+DCGM_FI_DEV_XID_ERRORS{{{GPU_LABELS}}} 31
+"""
+    (reading,), rest = translated(page)
+    assert reading.identity == {"node": "gpu-7", "uuid": "GPU-aa"}
+    told = {name: value for name, value in reading.values.items() if value is not None}
+    assert told == {"gpu.utilization": 0.57, "gpu.memory.used": 2_097_152, "gpu.clock.sm": 1.98e9, "gpu.energy": 3e6}
+    assert [s.name for s in rest] == ["DCGM_FI_DEV_XID_ERRORS"], "the last XID for ever is no event"
+
+
+@pytest.mark.parametrize("blank", [2147483632, 2147483635, 9223372036854775794, 140737488355330])
+def test_dcgms_words_for_nothing_are_absent(blank: int) -> None:
+    (reading,), _ = translated(f"DCGM_FI_DEV_FB_USED{{{GPU_LABELS}}} {blank}\nDCGM_FI_DEV_GPU_TEMP{{{GPU_LABELS}}} 40\n")
+    assert (reading.values["gpu.memory.used"], reading.values["gpu.temperature"]) == (None, 40.0)
+
+
+def test_a_partitions_readings_are_not_its_gpus() -> None:
+    readings, rest = translated(f'DCGM_FI_DEV_FB_USED{{{GPU_LABELS},GPU_I_PROFILE="1g.10gb",GPU_I_ID="7"}} 5\n')
+    assert readings == [] and len(rest) == 1
+
+
 # --- series that the catalogue does not know ---------------------------------------------------
 
 

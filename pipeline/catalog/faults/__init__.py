@@ -7,6 +7,16 @@ reports agree from the start. What shows an explicit fault is a row in `rules/`.
 from pipeline.catalog.fault import Fault as Fault
 from pipeline.catalog.faults.communication import COLLECTIVE_HANG as COLLECTIVE_HANG
 from pipeline.catalog.faults.communication import COMMUNICATION
+from pipeline.catalog.faults.compute import COMPUTE
+from pipeline.catalog.faults.compute import GPU_DRIVER_HANG as GPU_DRIVER_HANG
+from pipeline.catalog.faults.compute import GPU_ECC_UNCORRECTABLE as GPU_ECC_UNCORRECTABLE
+from pipeline.catalog.faults.compute import GPU_FELL_OFF_BUS as GPU_FELL_OFF_BUS
+from pipeline.catalog.faults.compute import GPU_HBM_DEGRADING as GPU_HBM_DEGRADING
+from pipeline.catalog.faults.compute import GPU_NVLINK_FAULT as GPU_NVLINK_FAULT
+from pipeline.catalog.faults.compute import GPU_PCIE_DEGRADED as GPU_PCIE_DEGRADED
+from pipeline.catalog.faults.compute import GPU_POWER_CAP as GPU_POWER_CAP
+from pipeline.catalog.faults.compute import GPU_ROW_REMAP_PENDING as GPU_ROW_REMAP_PENDING
+from pipeline.catalog.faults.compute import GPU_THERMAL_THROTTLE as GPU_THERMAL_THROTTLE
 from pipeline.catalog.faults.framework import FRAMEWORK
 from pipeline.catalog.faults.framework import LAUNCHER_LOST as LAUNCHER_LOST
 from pipeline.catalog.faults.framework import NODE_LEFT as NODE_LEFT
@@ -32,5 +42,5 @@ from pipeline.catalog.faults.storage import MOUNT_STALE_OR_GONE as MOUNT_STALE_O
 from pipeline.catalog.faults.storage import STORAGE
 from pipeline.catalog.faults.waiting import WAITING as WAITING
 
-FAULTS: tuple[Fault, ...] = (*COMMUNICATION, *FRAMEWORK, *KERNEL, *SCHEDULER, *STORAGE, *WAITING)
+FAULTS: tuple[Fault, ...] = (*COMMUNICATION, *COMPUTE, *FRAMEWORK, *KERNEL, *SCHEDULER, *STORAGE, *WAITING)
 BY_NAME: dict[str, Fault] = {f.name: f for f in FAULTS}

@@ -20,19 +20,6 @@ def _wait(what: str, layer: Layer, *rows: _Row) -> tuple[Fault, ...]:
 WAITING: Final = (
     *_wait(
         "the GPU exporter",
-        Layer.COMPUTE,
-        ("gpu_fell_off_bus", _CRITICAL, 2, "A GPU is gone from the bus", "exclude node, restart; reboot, then inspection"),
-        ("gpu_ecc_uncorrectable", _CRITICAL, 10, "A GPU's memory failed", "exclude node; reset GPU when idle; RMA on remap failure"),
-        ("gpu_row_remap_pending", _WARNING, 10, "A GPU waits to remap memory rows", "reset GPU when idle; drain after checkpoint"),
-        ("gpu_hbm_degrading", _WARNING, 10, "A GPU's memory errors grow", "watch; drain after checkpoint"),
-        ("gpu_nvlink_fault", _CRITICAL, 10, "A link between GPUs failed", "exclude node"),
-        ("gpu_pcie_degraded", _ERROR, 10, "A GPU's bus link is slower than it can be", "drain after checkpoint"),
-        ("gpu_thermal_throttle", _ERROR, 10, "A GPU is slowed by heat", "watch; facility ticket; exclude if the run is slowed"),
-        ("gpu_power_cap", _ERROR, 10, "A GPU is slowed by its power limit", "watch; facility ticket; exclude if the run is slowed"),
-        ("gpu_driver_hang", _CRITICAL, 10, "A GPU's driver does not answer", "exclude node; reboot"),
-    ),
-    *_wait(
-        "the GPU exporter",
         Layer.WORKLOAD,
         ("gpu_illegal_access", _ERROR, None, "A kernel touched memory it may not", "restart; if same node twice exclude"),
     ),

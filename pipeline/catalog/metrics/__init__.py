@@ -10,6 +10,10 @@ from pipeline.catalog.metric import Family as Family
 from pipeline.catalog.metric import Kind as Kind
 from pipeline.catalog.metric import Metric as Metric
 from pipeline.catalog.metrics.agent import AGENT as AGENT
+from pipeline.catalog.metrics.gpu import GPU as GPU
+from pipeline.catalog.metrics.gpu import GPU_LINK as GPU_LINK
+from pipeline.catalog.metrics.gpu import GPU_PARTITION as GPU_PARTITION
+from pipeline.catalog.metrics.gpu import GPU_PROCESS as GPU_PROCESS
 from pipeline.catalog.metrics.host import CGROUP as CGROUP
 from pipeline.catalog.metrics.host import HOST as HOST
 from pipeline.catalog.metrics.scheduler import SCHED_JOB as SCHED_JOB
@@ -19,5 +23,19 @@ from pipeline.catalog.metrics.scrape import SCRAPE as SCRAPE
 from pipeline.catalog.metrics.storage import DISK as DISK
 from pipeline.catalog.metrics.storage import MOUNT as MOUNT
 
-FAMILIES: tuple[Family, ...] = (HOST, MOUNT, DISK, CGROUP, AGENT, SCRAPE, ROLLOUT_ENGINE, SCHED_NODE, SCHED_JOB)
+FAMILIES: tuple[Family, ...] = (
+    HOST,
+    MOUNT,
+    DISK,
+    CGROUP,
+    GPU,
+    GPU_LINK,
+    GPU_PARTITION,
+    GPU_PROCESS,
+    AGENT,
+    SCRAPE,
+    ROLLOUT_ENGINE,
+    SCHED_NODE,
+    SCHED_JOB,
+)
 BY_NAME: dict[str, tuple[Family, Metric]] = {m.name: (f, m) for f in FAMILIES for m in f.metrics}
