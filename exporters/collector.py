@@ -28,8 +28,20 @@ class Reading:
     since: float | None = None
 
 
-Observation = Reading | Event
-"""What a collector gives: how things are, and what has happened."""
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A value of a series that the catalogue does not know, under the name and labels that it was given. `value` None: the series has
+    ended. `since` is when a counter began, seconds since 1970, None where that is not known."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: float | None
+    counter: bool = False
+    since: float | None = None
+
+
+Observation = Reading | Event | Foreign
+"""What a collector gives: how things are, what has happened, and what others say that we have no word for."""
 
 
 class Collector(Protocol):

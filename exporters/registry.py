@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from exporters import disk_health, oom, volumes
+from exporters import disk_health, gpu, oom, scheduler, volumes
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.disks import DiskCollector
@@ -11,10 +11,15 @@ from exporters.host import HostCollector
 from exporters.lustre import LustreCollector
 from exporters.mounts import MountCollector
 from exporters.nfs import NfsCollector
+from exporters.scrape import ScrapeCollector
 from pipeline.catalog.metrics import (
     CGROUP,
     DISK,
     DISK_HEALTH,
+    GPU,
+    GPU_LINK,
+    GPU_PARTITION,
+    GPU_PROCESS,
     HOST,
     LUSTRE,
     LUSTRE_TARGET,
@@ -22,6 +27,10 @@ from pipeline.catalog.metrics import (
     NFS,
     NFS_OPERATION,
     NFS_SERVER,
+    ROLLOUT_ENGINE,
+    SCHED_JOB,
+    SCHED_NODE,
+    SCRAPE,
     VOLUME,
     Family,
 )
@@ -48,5 +57,8 @@ COLLECTORS: Final = (
     Entry("disk", (DISK,), DiskCollector),
     Entry("disk_health", (DISK_HEALTH,), disk_health.DiskHealthCollector, disk_health.EVERY),
     Entry("cgroup", (CGROUP,), CgroupCollector),
+    Entry("gpu", (GPU, GPU_LINK, GPU_PARTITION, GPU_PROCESS), gpu.GpuCollector, gpu.EVERY),
+    Entry("scrape", (SCRAPE, ROLLOUT_ENGINE), ScrapeCollector),  # readings of other families, too, where no one else has them (natives.py)
+    Entry("scheduler", (SCHED_NODE, SCHED_JOB), scheduler.SchedulerCollector, scheduler.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

@@ -18,4 +18,16 @@ FROM lustre_target WHERE ts > {since:DateTime64(6, 'UTC')} AND ts <= {until:Date
 UNION ALL
 SELECT 'volume' AS family, device_id, node, ts, toJSONString(tuple(* EXCEPT (device_id, node, ts))) AS readings
 FROM volume WHERE ts > {since:DateTime64(6, 'UTC')} AND ts <= {until:DateTime64(6, 'UTC')}
+UNION ALL
+SELECT 'gpu' AS family, device_id, node, ts, toJSONString(tuple(* EXCEPT (device_id, node, ts))) AS readings
+FROM gpu WHERE ts > {since:DateTime64(6, 'UTC')} AND ts <= {until:DateTime64(6, 'UTC')}
+UNION ALL
+SELECT 'gpu_link' AS family, device_id, node, ts, toJSONString(tuple(* EXCEPT (device_id, node, ts))) AS readings
+FROM gpu_link WHERE ts > {since:DateTime64(6, 'UTC')} AND ts <= {until:DateTime64(6, 'UTC')}
+UNION ALL
+SELECT 'sched_node' AS family, device_id, node, ts, toJSONString(tuple(* EXCEPT (device_id, node, ts))) AS readings
+FROM sched_node WHERE ts > {since:DateTime64(6, 'UTC')} AND ts <= {until:DateTime64(6, 'UTC')}
+UNION ALL
+SELECT 'sched_job' AS family, device_id, node, ts, toJSONString(tuple(* EXCEPT (device_id, node, ts))) AS readings
+FROM sched_job WHERE ts > {since:DateTime64(6, 'UTC')} AND ts <= {until:DateTime64(6, 'UTC')}
 ORDER BY ts

@@ -27,7 +27,7 @@ from exporters.collector import Site
 from exporters.registry import COLLECTORS
 from exporters.sending.sender import Sender
 from exporters.sources.probes import ThreadProbes, Usage, statvfs
-from pipeline.catalog.metrics import BY_NAME, CGROUP
+from pipeline.catalog.metrics import BY_NAME, CGROUP, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE
 from pipeline.settings import AgentSettings, Settings
 from surefoot.drill.stack import free_ports
 from surefoot.hook.ring import Identity, RingWriter
@@ -36,6 +36,7 @@ ROOT = Path(__file__).parents[2]
 NS = 1_796_040_000_000_000_000
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 HEAVY = ("pandas", "pyarrow", "streamlit", "chdb", "clickhouse_connect", "torch", "numpy", "apscheduler")
+ABSENT = (CGROUP, SCRAPE, ROLLOUT_ENGINE, SCHED_NODE, SCHED_JOB)  # no rank is there, no page is to be scraped, no scheduler watched
 
 
 def settings_for(folder: Path, **agent: float) -> Settings:
@@ -114,8 +115,8 @@ def test_the_push_carries_every_reading_the_page_shows_and_surefoots_own_health(
     assert sorted(received.metrics["disk.reads"]) == [1, 10, 100]
     assert page["surefoot_agent_collect_ok"] == 1 and received.metrics["agent.collect.ok"] == [1] * len(COLLECTORS)
     pushed = {name for name in received.metrics if not name.startswith("surefoot.")}
-    absent = {m.name for m in CGROUP.metrics} | {name for name in BY_NAME if name.startswith("mount.write.")}
-    assert pushed == BY_NAME.keys() - absent, "no rank is there, so no control group of one, and no folder to write to is named"
+    absent = {m.name for f in ABSENT for m in f.metrics} | {name for name in BY_NAME if name.startswith("mount.write.")}
+    assert pushed == BY_NAME.keys() - absent
     assert received.metrics["surefoot.sender.batches"][0] >= 1 and received.metrics["surefoot.agent.threads"][0] >= 3
 
 

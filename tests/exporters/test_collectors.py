@@ -17,7 +17,7 @@ from pipeline.catalog.metrics import FAMILIES
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
-STEADY = {"mount.probe.time": 0.001, "mount.write.time": 0.025}  # what no fixture can fix
+STEADY = {"mount.probe.time": 0.001, "mount.write.time": 0.025, "gpu.probe.time": 0.001, "scrape.time": 0.002}  # what no fixture can fix
 
 
 def readings(entry: Entry, site: Site) -> list[Reading]:

@@ -20,19 +20,6 @@ def _wait(what: str, layer: Layer, *rows: _Row) -> tuple[Fault, ...]:
 WAITING: Final = (
     *_wait(
         "the GPU exporter",
-        Layer.COMPUTE,
-        ("gpu_fell_off_bus", _CRITICAL, 2, "A GPU is gone from the bus", "exclude node, restart; reboot, then inspection"),
-        ("gpu_ecc_uncorrectable", _CRITICAL, 10, "A GPU's memory failed", "exclude node; reset GPU when idle; RMA on remap failure"),
-        ("gpu_row_remap_pending", _WARNING, 10, "A GPU waits to remap memory rows", "reset GPU when idle; drain after checkpoint"),
-        ("gpu_hbm_degrading", _WARNING, 10, "A GPU's memory errors grow", "watch; drain after checkpoint"),
-        ("gpu_nvlink_fault", _CRITICAL, 10, "A link between GPUs failed", "exclude node"),
-        ("gpu_pcie_degraded", _ERROR, 10, "A GPU's bus link is slower than it can be", "drain after checkpoint"),
-        ("gpu_thermal_throttle", _ERROR, 10, "A GPU is slowed by heat", "watch; facility ticket; exclude if the run is slowed"),
-        ("gpu_power_cap", _ERROR, 10, "A GPU is slowed by its power limit", "watch; facility ticket; exclude if the run is slowed"),
-        ("gpu_driver_hang", _CRITICAL, 10, "A GPU's driver does not answer", "exclude node; reboot"),
-    ),
-    *_wait(
-        "the GPU exporter",
         Layer.WORKLOAD,
         ("gpu_illegal_access", _ERROR, None, "A kernel touched memory it may not", "restart; if same node twice exclude"),
     ),
@@ -103,14 +90,6 @@ WAITING: Final = (
         Layer.STORAGE,
         ("cache_layer_fault", _ERROR, 60, "The cache in front of the storage fails", "page storage"),
         ("cross_region_lag", _WARNING, 300, "Data comes in slower than it is needed", "page data team"),
-    ),
-    *_wait(
-        "the schedulers' exporter",
-        Layer.SCHEDULER,
-        ("volume_attach_failure", _ERROR, 30, "A volume cannot be attached", "page; reschedule"),
-        ("node_not_ready", _ERROR, 10, "The scheduler holds a node for unfit", "telemetry or node? decide by steps"),
-        ("preempted_or_evicted", _WARNING, 5, "The scheduler took the run's place", "restart when placed; charge it to its cause"),
-        ("pending_capacity", _WARNING, 60, "The run waits for nodes", "page; use spare"),
     ),
     *_wait(
         "the loss detectors",
