@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from exporters import oom
+from exporters import kernel, oom
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.host import HostCollector
@@ -28,5 +28,6 @@ COLLECTORS: Final = (
     Entry("mount", (MOUNT,), MountCollector),
     Entry("disk", (DISK,), DiskCollector),
     Entry("cgroup", (CGROUP,), CgroupCollector),
+    Entry("kernel", (), kernel.KernelCollector, kernel.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

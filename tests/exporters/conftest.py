@@ -45,5 +45,6 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
         probes=lambda: ThreadProbes(probe),
         probe_timeout=probe_timeout,
         cgroups=FIXTURES / "sys/fs/cgroup",
+        kmsg=FIXTURES / "kmsg",
         ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
     )

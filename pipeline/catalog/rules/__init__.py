@@ -17,8 +17,9 @@ from pipeline.catalog.rule import Scope as Scope
 from pipeline.catalog.rule import View as View
 from pipeline.catalog.rules.kernel import KERNEL
 from pipeline.catalog.rules.storage import STORAGE
+from pipeline.catalog.rules.xids import XIDS
 
-RULES: tuple[Rule, ...] = (*STORAGE, *KERNEL)
+RULES: tuple[Rule, ...] = (*STORAGE, *KERNEL, *XIDS)
 
 FAMILIES: tuple[Family, ...] = (HOST, MOUNT, CGROUP)
 """The families that rules look at: those that `pipeline/queries/readings_since.sql` reads."""
