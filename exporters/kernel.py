@@ -13,21 +13,28 @@ from exporters.kernel_floods import Floods
 from exporters.kernel_ranks import RankBook
 from exporters.kernel_times import moment
 from exporters.sources import procfs
+from exporters.sources.journal import Journal
 from exporters.sources.kernel_log import KERNEL, USER, joined
 from exporters.sources.kmsg import Kmsg, Read
 from pipeline.catalog.events import KERNEL_LOG_LOST
 from pipeline.records import Event
 
 EVERY: Final = 0.5  # seconds between two looks: what ends a run is to be known within two
-_BOOT, _SEQUENCE = "kernel.boot", "kernel.sequence"
+AGAIN: Final = 30.0  # seconds after which a log is opened again that could not be read any more
+_BOOT: Final = "kernel.boot"
 _FROM_START: Final = -1
 
 
 class Log(Protocol):
-    """A kernel's log: `after` is the number of the last record that was read; `saved`: it is a file that somebody saved."""
+    """A kernel's log. `after` is the number of the last record that was read, kept as `cursor`; `saved`: it is a file somebody saved."""
 
-    saved: bool
     after: int
+
+    @property
+    def saved(self) -> bool: ...
+
+    @property
+    def cursor(self) -> str: ...
 
     def read(self) -> Read:
         """What has been logged since."""
@@ -38,7 +45,22 @@ class Log(Protocol):
         ...
 
 
-OpenLog = Callable[[Path, int | None], Log]
+After = Callable[[str], int | None]
+OpenLog = Callable[[Path, After], Log]
+
+
+def open_log(path: Path, after: After) -> Log:
+    """The log at `path`, or where that may not be read systemd's. `after` says of a cursor how far it had come.
+
+    Raises OSError where neither can be read.
+    """
+    try:
+        return Kmsg(path, after(Kmsg.cursor))
+    except PermissionError as e:
+        try:
+            return Journal(path, after(Journal.cursor))
+        except FileNotFoundError:
+            raise e from None
 
 
 def kernel_clock() -> float:
@@ -52,55 +74,45 @@ class KernelCollector:
     A line's event is told once. Where there is no log it tells nothing; one that may not be read raises OSError.
     """
 
-    def __init__(self, site: Site, clock: Callable[[], float] = kernel_clock, open_log: OpenLog = Kmsg) -> None:
-        self._site, self._clock, self._open = site, clock, open_log
+    def __init__(self, site: Site, clock: Callable[[], float] = kernel_clock, opener: OpenLog = open_log) -> None:
+        self._site, self._clock, self._opener = site, clock, opener
         self._boot_id = procfs.boot_id(site.proc)
         self._boot = int(blake2b(self._boot_id.encode(), digest_size=7).hexdigest(), 16)
-        self._sequence = self._start()
         self._log: Log | None = None
+        self._reached: dict[str, int] = {}  # by cursor, the last record that was read
+        self._open_at = 0.0
         self._caught_up: datetime | None = None
         self._ranks = RankBook(site.ranks, site.proc)
         self._teller = Teller(site, self._boot_id, self._ranks)
         self._floods = Floods()
 
-    def _start(self) -> int | None:
-        """The last record that is known; None on a node that was never looked at."""
-        if _BOOT not in self._site.kept:
-            return None
-        return self._site.kept.get(_SEQUENCE, _FROM_START + 1) - 1 if self._site.kept[_BOOT] == self._boot else _FROM_START
-
     def collect(self, now: datetime) -> Iterator[Event]:
         """What was logged since the last call."""
-        if self._log is None:
-            if not self._site.kmsg.exists():
-                return
-            log = self._log = self._open(self._site.kmsg, self._sequence)
-            self._caught_up = now if self._sequence is None and not log.saved else None
-            self._sequence = log.after
         clock = self._clock()
+        log = self._opened(now, clock)
+        if log is None:
+            return
         self._ranks.look(clock)
-        read = self._log.read()
-        boot = procfs.cpu(self._site.proc, self._site.ticks).boot if self._log.saved else now.timestamp() - clock
+        read = self._read(log, clock)
+        boot = procfs.cpu(self._site.proc, self._site.ticks).boot if log.saved else now.timestamp() - clock
         if read.lost:
             yield self._lost(now, read)
         for record in joined(list(read.records)):
-            self._sequence = record.sequence
+            self._reached[log.cursor] = record.sequence
             if record.facility not in (KERNEL, USER):
                 continue
             event = self._teller.event(record, *moment(record, now, self._caught_up, boot))
             if event is not None and (told := self._floods.take(event, record.sequence, clock)) is not None:
                 yield told
         yield from self._floods.due(clock)
-        self._caught_up = now if read.all and not self._log.saved else None
+        self._caught_up = now if read.all and not log.saved else None
 
     def kept(self) -> Mapping[str, int]:
         """This boot, and the number of the first record that the next agent has to read."""
         if self._log is None or self._log.saved:
             return {}
-        next_one = self._floods.oldest
-        if next_one is None:
-            next_one = (_FROM_START if self._sequence is None else self._sequence) + 1
-        return {_BOOT: self._boot, _SEQUENCE: next_one}
+        held = self._floods.oldest
+        return {_BOOT: self._boot, self._log.cursor: self._reached.get(self._log.cursor, _FROM_START) + 1 if held is None else held}
 
     def close(self) -> None:
         """Gives the log back."""
@@ -108,8 +120,35 @@ class KernelCollector:
             self._log.close()
             self._log = None
 
+    def _opened(self, now: datetime, clock: float) -> Log | None:
+        if self._log is None and clock >= self._open_at and self._site.kmsg.exists():
+            self._log = self._opener(self._site.kmsg, self._after)
+            begins_here = self._after(self._log.cursor) is None and not self._log.saved
+            self._caught_up = now if begins_here else None
+            self._reached[self._log.cursor] = self._log.after
+        return self._log
+
+    def _after(self, cursor: str) -> int | None:
+        """The last record that is known; None where only new ones are to be told: on a node, or in a log, that was never looked at."""
+        if cursor in self._reached:
+            return self._reached[cursor]
+        kept = self._site.kept
+        if _BOOT not in kept:
+            return None
+        if kept[_BOOT] != self._boot:
+            return _FROM_START
+        return kept[cursor] - 1 if cursor in kept else None
+
+    def _read(self, log: Log, clock: float) -> Read:
+        try:
+            return log.read()
+        except OSError:
+            self.close()
+            self._open_at = clock + AGAIN
+            raise
+
     def _lost(self, now: datetime, read: Read) -> Event:
-        what = f"{self._site.node}\x1f{self._boot_id}\x1flost\x1f{read.records[0].sequence if read.records else self._sequence}"
+        what = f"{self._site.node}\x1f{self._boot_id}\x1flost\x1f{read.records[0].sequence if read.records else now.isoformat()}"
         return Event(
             id=blake2b(what.encode(errors="replace"), digest_size=16).hexdigest(),
             at=now,

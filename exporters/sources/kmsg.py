@@ -32,6 +32,8 @@ class Kmsg:
     A saved file is read from its beginning, whatever `after` says. Raises OSError where it cannot be opened.
     """
 
+    cursor: Final = "kernel.sequence"
+
     def __init__(self, path: Path, after: int | None, read: Callable[[int, int], bytes] = os.read) -> None:
         self._read = read
         self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -59,6 +59,7 @@ class FakeLog:
     """A log of records in a list."""
 
     saved = False
+    cursor = "kernel.sequence"
 
     def __init__(self, records: list[KernelRecord], after: int | None) -> None:
         self.records = records
@@ -86,7 +87,7 @@ def open_log(tmp_path: Path) -> Callable[..., KernelCollector]:
         (tmp_path / "sys/kernel/random").mkdir(parents=True, exist_ok=True)
         (tmp_path / "sys/kernel/random/boot_id").write_text(boot)
         site = replace(Site("node1"), proc=tmp_path, kmsg=tmp_path, kept=kept or {}, ranks=lambda: (RankProcess("r", 3, 1, 5),))
-        return KernelCollector(site, clock=lambda: clock, open_log=lambda _, after: FakeLog(records, after))
+        return KernelCollector(site, clock=lambda: clock, opener=lambda _, after: FakeLog(records, after(FakeLog.cursor)))
 
     return make
 
