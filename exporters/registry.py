@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from exporters import disk_health, gpu, oom, scheduler, volumes
+from exporters import disk_health, gpu, kernel, oom, scheduler, volumes
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.disks import DiskCollector
@@ -60,5 +60,6 @@ COLLECTORS: Final = (
     Entry("gpu", (GPU, GPU_LINK, GPU_PARTITION, GPU_PROCESS), gpu.GpuCollector, gpu.EVERY),
     Entry("scrape", (SCRAPE, ROLLOUT_ENGINE), ScrapeCollector),  # readings of other families, too, where no one else has them (natives.py)
     Entry("scheduler", (SCHED_NODE, SCHED_JOB), scheduler.SchedulerCollector, scheduler.EVERY),
+    Entry("kernel", (), kernel.KernelCollector, kernel.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

@@ -76,6 +76,7 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
         kubelet=lambda _: (FIXTURES / "kubelet/summary.json").read_text(),
         sys=FIXTURES / "sys",
         cgroups=FIXTURES / "sys/fs/cgroup",
+        kmsg=FIXTURES / "kmsg",
         ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
         settings=AgentSettings(
             probe_paths=tuple(map(Path, PROBED)),

@@ -24,11 +24,14 @@ from pipeline.catalog.faults.framework import RANK_CRASH as RANK_CRASH
 from pipeline.catalog.faults.framework import RANK_STOPPED as RANK_STOPPED
 from pipeline.catalog.faults.framework import STARTUP_FAILURE as STARTUP_FAILURE
 from pipeline.catalog.faults.framework import TELEMETRY_LOST as TELEMETRY_LOST
+from pipeline.catalog.faults.kernel import CLOCK_SKEW as CLOCK_SKEW
 from pipeline.catalog.faults.kernel import CPU_CONTENTION as CPU_CONTENTION
 from pipeline.catalog.faults.kernel import HOST_DOWN as HOST_DOWN
 from pipeline.catalog.faults.kernel import HOST_OOM_KILL as HOST_OOM_KILL
+from pipeline.catalog.faults.kernel import HUNG_TASK as HUNG_TASK
 from pipeline.catalog.faults.kernel import KERNEL
 from pipeline.catalog.faults.kernel import KERNEL_PANIC_REBOOT as KERNEL_PANIC_REBOOT
+from pipeline.catalog.faults.kernel import MACHINE_CHECK as MACHINE_CHECK
 from pipeline.catalog.faults.scheduler import NODE_NOT_READY as NODE_NOT_READY
 from pipeline.catalog.faults.scheduler import PENDING_CAPACITY as PENDING_CAPACITY
 from pipeline.catalog.faults.scheduler import PREEMPTED_OR_EVICTED as PREEMPTED_OR_EVICTED
@@ -42,6 +45,8 @@ from pipeline.catalog.faults.storage import MOUNT_HUNG as MOUNT_HUNG
 from pipeline.catalog.faults.storage import MOUNT_STALE_OR_GONE as MOUNT_STALE_OR_GONE
 from pipeline.catalog.faults.storage import STORAGE
 from pipeline.catalog.faults.waiting import WAITING as WAITING
+from pipeline.catalog.faults.workload import GPU_ILLEGAL_ACCESS as GPU_ILLEGAL_ACCESS
+from pipeline.catalog.faults.workload import WORKLOAD
 
-FAULTS: tuple[Fault, ...] = (*COMMUNICATION, *COMPUTE, *FRAMEWORK, *KERNEL, *SCHEDULER, *STORAGE, *WAITING)
+FAULTS: tuple[Fault, ...] = (*COMMUNICATION, *COMPUTE, *FRAMEWORK, *KERNEL, *SCHEDULER, *STORAGE, *WORKLOAD, *WAITING)
 BY_NAME: dict[str, Fault] = {f.name: f for f in FAULTS}

@@ -19,11 +19,6 @@ def _wait(what: str, layer: Layer, *rows: _Row) -> tuple[Fault, ...]:
 
 WAITING: Final = (
     *_wait(
-        "the GPU exporter",
-        Layer.WORKLOAD,
-        ("gpu_illegal_access", _ERROR, None, "A kernel touched memory it may not", "restart; if same node twice exclude"),
-    ),
-    *_wait(
         "the slowdown detectors",
         Layer.COMPUTE,
         ("gpu_slow", _ERROR, 180, "A GPU computes slower than its peers", "evidence; swap in spare; verify"),
@@ -32,17 +27,6 @@ WAITING: Final = (
         "the loss detectors",
         Layer.COMPUTE,
         ("silent_data_corruption", _CRITICAL, 300, "A device computes wrong values", "roll back; isolate suspects; replay"),
-    ),
-    *_wait(
-        "the kernel log's exporter",
-        Layer.KERNEL,
-        ("hung_task", _CRITICAL, 2, "A task hangs in the kernel", "evidence; exclude node"),
-        ("machine_check", _ERROR, 2, "The hardware reports errors", "drain after checkpoint"),
-    ),
-    *_wait(
-        "clocks compared by ingest",
-        Layer.KERNEL,
-        ("clock_skew", _WARNING, 10, "A node's clock is off", "fix NTP; correct times meanwhile"),
     ),
     *_wait(
         "the network's exporter",
