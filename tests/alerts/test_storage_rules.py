@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from alerts.detectors import fault_rule
+from alerts.snapshot import Snapshot
 from alerts.watch import Watch
+from alerts.watched import Watched
 from pipeline.catalog.events import IO_ERROR
 from pipeline.catalog.metrics import CACHE, DISK, DISK_HEALTH, HOST, LUSTRE_TARGET, MOUNT, REGION_LINK, VOLUME, Family
-from pipeline.records import Event
+from pipeline.records import Event, FindingTransition
+from pipeline.settings import Settings
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 INTERVAL = 10.0
@@ -34,12 +38,16 @@ class Rows:
     def host(self, at: datetime) -> None:
         self._put(HOST, 1, at, [None] * len(HOST.metrics))
 
+    def other(self, at: datetime) -> None:
+        """Another device of the family, which is well."""
+        self._put(self.family, 3, at, [None] * len(self.family.metrics))
+
     def _put(self, family: Family, number: int, at: datetime, values: list[float | None]) -> None:
         self.readings.append({"family": family.name, "device_id": number, "node": "a", "ts": at, "readings": json.dumps(values)})
 
     def query(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         if "FROM devices" in text:
-            return [{"device_id": 2, "attrs": self.labels}]
+            return [{"device_id": 2, "attrs": self.labels}, {"device_id": 3, "attrs": dict.fromkeys(self.labels, "other")}]
         if "min(ts)" in text:
             return []
         return [r for r in self.readings if parameters["since"] < r["ts"] <= parameters["until"]]
@@ -156,3 +164,27 @@ def test_what_the_kernel_says_of_a_disk_fails_it_but_for_a_command_unknown_to_it
     watch = Watch(rows, INTERVAL)  # type: ignore[arg-type]
     found = watch.look(NOW + timedelta(seconds=20), 20, fresh=True, news=True).raised
     assert [(s.rule.fault.name, s.place.value) for s in found] == ([("disk_failing", disk)] if fails else [])
+
+
+def test_a_disk_that_was_pulled_is_over_on_a_node_without_any_nvme_and_one_whose_family_is_silent_is_not() -> None:
+    rows = Rows(DISK, "sda")
+    watch = Watch(rows, INTERVAL)  # type: ignore[arg-type]
+
+    def look(n: int) -> Watched:
+        return watch.look(NOW + timedelta(seconds=n * INTERVAL + 1), n * INTERVAL, fresh=True, news=False)
+
+    for n in range(2):
+        rows.add(NOW + timedelta(seconds=n * INTERVAL), {"online": 0})
+        seen = look(n)
+    (verdict,) = fault_rule.detect(Snapshot(now=NOW, detect=Settings().detect, watched=seen), NOW)
+    said: dict[str, Any] = {"old_state": "", "new_state": "open", "reason": "", "actor": "x", "at": NOW, "finding": "f", "key": verdict.key}
+    said |= {"detector": "fault_rule", "fault": "disk_failing", "layer": "storage", "severity": "error", "node": "a"}
+    finding = FindingTransition(**said)
+    for n in range(2, 6):
+        rows.host(NOW + timedelta(seconds=n * INTERVAL))
+    silent = look(6)
+    assert fault_rule.clears(finding, Snapshot(now=NOW, detect=Settings().detect, watched=silent), NOW) is None
+    for n in range(7, 10):
+        rows.other(NOW + timedelta(seconds=n * INTERVAL))
+        seen = look(n)
+    assert fault_rule.clears(finding, Snapshot(now=NOW, detect=Settings().detect, watched=seen), NOW) == "it is no longer there"
