@@ -28,8 +28,10 @@ class DiskHealthCollector:
         for path, name in asked.items():
             page = answers[path].found
             health = nvme.health(page.page) if page else None
-            disk = disks.disk_of(self._site.sys, name)
-            yield Reading(DISK_HEALTH, {"node": self._site.node, "disk": disk}, _values(health, self._site, name), {"controller": name})
+            values = _values(health, self._site, name)
+            if any(value is not None for value in values.values()):  # a virtual disk may have nothing to tell
+                disk = disks.disk_of(self._site.sys, name)
+                yield Reading(DISK_HEALTH, {"node": self._site.node, "disk": disk}, values, {"controller": name})
 
     def close(self) -> None:
         """Lets go of the probes."""

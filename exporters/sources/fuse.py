@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from exporters.sources.attributes import number
+from exporters.sources.attributes import number, whole
 from exporters.sources.procfs import Mount
 
 
@@ -24,11 +24,11 @@ def connection(mount: Mount, sys: Path) -> Connection | None:
     """
     if mount.type not in ("fuse", "fuseblk") and not mount.type.startswith(("fuse.", "fuseblk.")):
         return None
-    major, _, minor = mount.device.partition(":")
-    if not (major.isdigit() and minor.isdigit()):
+    major, minor = (whole(word) for word in (mount.device + ":").split(":")[:2])
+    if major is None or minor is None:
         return None
     # The kernel numbers a connection by its whole device number as it is kept inside: of an anonymous device, major 0, the minor alone.
-    name = str(int(major) << 20 | int(minor))
+    name = str(major << 20 | minor)
     folder = sys / "fs/fuse/connections" / name
     waiting = number(folder / "waiting")
     abortable = (folder / "abort").exists()

@@ -90,6 +90,15 @@ def test_who_may_not_ask_a_controller_still_reads_its_temperature(site: Site) ->
     assert shown == {"disk_health.temperature": 41.85}
 
 
+def test_a_controller_that_tells_nothing_at_all_has_no_reading(site: Site, tmp_path: Path) -> None:
+    (tmp_path / "class/nvme/nvme0").mkdir(parents=True)
+
+    def refused(path: str) -> Smart:
+        raise OSError(5, "the controller answered with status 0x4002", path)
+
+    assert readings(replace(site, sys=tmp_path, smarts=lambda: ThreadProbes(refused))) == []
+
+
 def test_a_machine_without_nvme_asks_nobody(site: Site, tmp_path: Path) -> None:
     assert readings(replace(site, sys=tmp_path)) == []
 

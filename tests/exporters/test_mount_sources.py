@@ -62,6 +62,19 @@ def test_a_connection_is_that_of_the_mounts_device_and_absent_where_the_kernel_s
     assert fuse.connection(mount("ext4"), FIXTURES / "sys") is None
 
 
+@given(st.binary(max_size=60), st.sampled_from(["0:60", ":", "a:b", "0:99999999999999999999", "\u00b2:1", ""]))
+def test_any_bytes_in_the_kernels_files_give_a_tier_or_none_and_never_an_error(
+    tmp_path_factory: pytest.TempPathFactory, junk: bytes, device: str
+) -> None:
+    sys = tmp_path_factory.getbasetemp() / "tiers"
+    for place in ("fs/fuse/connections/60", "dev/block/0:60/queue"):
+        (sys / place).mkdir(parents=True, exist_ok=True)
+    (sys / "fs/fuse/connections/60/waiting").write_bytes(junk)
+    (sys / "dev/block/0:60/queue/rotational").write_bytes(junk)
+    for kind in ("fuse", "ext4", "fuse.juicefs"):
+        tier(mount(kind, junk.decode("latin-1"), device), sys), fuse.connection(mount(kind, "x", device), sys)
+
+
 def test_requests_that_wait_are_stalled_from_the_look_at_which_they_first_did_until_they_become_fewer() -> None:
     waits = FuseWaits()
     seen = [
