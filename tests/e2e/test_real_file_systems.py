@@ -37,12 +37,12 @@ from pipeline.settings import AgentSettings
 where = sys.argv[1]
 def collector(**more):
     return MountCollector(Site("node1", probe_timeout=1.7, settings=AgentSettings(probe_paths=(Path(where),), probe_interval=1.0), **more))
-def passes(of, scene, number, patience=30):
+def passes(of, scene, number, patience=30, clock=lambda: datetime.now(UTC)):
     # A pass in which this machine stood still is left out and made up for: `right` says what the scene must look like.
     right, seen = SCENES[scene], 0
     until = time.monotonic() + patience
     while seen < number and time.monotonic() < until:
-        for reading in of.collect(datetime.now(UTC)):
+        for reading in of.collect(clock()):
             if reading.identity["mount_point"] == where:
                 labels = dict(reading.identity) | dict(reading.attributes)
                 print(json.dumps([scene, right(reading.values), reading.values, labels]), flush=True)
@@ -78,6 +78,45 @@ finally:
     minor = next(int(l.split()[2].split(":")[1]) for l in open("/proc/self/mountinfo") if l.split()[4] == where)
     Path(f"/sys/fs/fuse/connections/{minor}/abort").write_text("1")
 passes(mine, "gone", 2)
+mine.close()
+server.stdin.close()
+server.wait(20)
+"""
+)
+
+# Somebody's own FUSE file system: the kernel answers for it where others ask, and only the requests that wait tell of its server.
+OWN = (
+    COMMON
+    + """
+from datetime import timedelta
+from itertools import count
+SCENES = {
+    "well": lambda v: v["mount.probe.ok"] == 1 and v["mount.size"] == 0 and v["mount.fuse.waiting"] == 0,
+    "waits": lambda v: v["mount.probe.ok"] == 1 and v["mount.size"] == 0 and v["mount.fuse.waiting"] >= 1,
+}
+READ = "import os; os.setgid(65534); os.setuid(65534); os.listdir('at')"
+subprocess.run(["mount", "-t", "fusectl", "none", "/sys/fs/fuse/connections"], check=False)
+server = subprocess.Popen([sys.executable, sys.argv[2], where, "65534"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+if server.stdout.readline() != "ready\\n":
+    sys.exit("mount: no FUSE here")
+began, steps = datetime.now(UTC), count()
+mine, clock = collector(), lambda: began + timedelta(seconds=10 * next(steps))
+os.chdir(Path(where).parent)
+subprocess.run([sys.executable, "-c", READ], check=True)
+passes(mine, "well", 2, clock=clock)
+print("stop", file=server.stdin, flush=True)
+server.stdout.readline()
+reader = subprocess.Popen([sys.executable, "-c", READ])
+try:
+    until = time.monotonic() + 30
+    minor = next(int(l.split()[2].split(":")[1]) for l in open("/proc/self/mountinfo") if l.split()[4] == where)
+    connection = Path(f"/sys/fs/fuse/connections/{minor}")
+    while connection.joinpath("waiting").read_text().strip() == "0" and time.monotonic() < until:
+        time.sleep(0.01)
+    passes(mine, "waits", 8, clock=clock)
+finally:
+    connection.joinpath("abort").write_text("1")
+    reader.wait(20)
 mine.close()
 server.stdin.close()
 server.wait(20)
@@ -185,6 +224,16 @@ def test_a_real_fuse_file_system_that_stops_answering_is_hung_by_its_second_pass
     assert hung["mount.fuse.waiting"] is not None and hung["mount.fuse.waiting"] >= 1, "the kernel says that requests wait"
     assert hung["mount.write.ok"] is None, "what hangs is not written to as well"
     assert seen[0][3]["type"] == "fuse.surefoot" and seen[0][3]["fuse"].isdigit()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="needs /dev/fuse")
+def test_somebodys_own_fuse_file_system_is_hung_once_his_requests_have_waited_for_a_minute(tmp_path: Path) -> None:
+    (tmp_path / "at").mkdir()
+    tmp_path.chmod(0o711)
+    seen = played(OWN, str(tmp_path / "at"), str(ROOT / "tests/fakes/fuse_server.py"))
+    assert found(seen) == [("well", []), ("waits", ["mount_hung"])]
+    waited = [v["mount.fuse.stalled"] for scene, right, v, _ in seen if scene == "waits" and right]
+    assert waited == [0, 10, 20, 30, 40, 50, 60, 70], "from the first pass that saw them wait"
 
 
 @pytest.mark.skipif(not shutil.which("mkfs.ext4"), reason="needs mkfs.ext4")

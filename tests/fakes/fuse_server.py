@@ -1,8 +1,10 @@
-"""A FUSE file system in memory that can stop answering: run as a program with the folder to mount at. For root; standard library only.
+"""A FUSE file system in memory that can stop answering. For root; standard library only.
+
+Run as a program with the folder to mount at, and the number of the user whose alone it is, where it is not everybody's.
 
 A line on standard input is an order: `stop` answers nothing any more, `go` answers again what came meanwhile, and `mute` answers all
-but what would write, for ever. It writes `ready` once it
-is mounted, and a line after each order. When standard input ends, the connection ends with it. Layout: <linux/fuse.h>.
+but what would write, for ever. It writes `ready` once it is mounted, and a line after each order. When standard input ends, the
+connection ends with it. Layout: <linux/fuse.h>.
 """
 
 import ctypes
@@ -119,7 +121,9 @@ def main() -> None:
     fuse = os.open("/dev/fuse", os.O_RDWR)
     going, mute = threading.Event(), threading.Event()
     going.set()
-    options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
+    owner = sys.argv[2] if len(sys.argv) > 2 else ""
+    who = f"user_id={owner},group_id={owner}" if owner else "user_id=0,group_id=0,allow_other"
+    options = f"fd={fuse},rootmode=40000,{who}".encode()
     if ctypes.CDLL(None, use_errno=True).mount(b"surefoot-test", sys.argv[1].encode(), b"fuse.surefoot", 0, options):
         sys.exit(f"mount: {os.strerror(ctypes.get_errno())}")
     threading.Thread(target=serve, args=(fuse, going, mute), daemon=True).start()  # before the mount there is nothing to be read
