@@ -49,7 +49,7 @@ class Agent:
         self._kept_in = Cursors(settings.state_dir / "agent.collectors.json")
         self._kept = self._kept_in.load()
         self._rings = RingPoller(settings.ring_dir, settings.node, site.proc, site.ticks, self._cursors.load())
-        site = replace(site, ranks=self._rings.ranks, kept=dict(self._kept), settings=settings.agent)
+        site = replace(site, ranks=self._rings.ranks, kept=dict(self._kept), settings=settings.agent, clock_offset=sender.clock_offset)
         self._runners = _runners(settings, site, entries)
         self._schedule, self._judge = Schedule(self._runners, settings.node), Judge(settings.node)
         self._intervals = {runner.name: runner.every for runner in self._runners}

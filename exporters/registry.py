@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from exporters import kernel, oom
+from exporters import clock, kernel, oom, redfish
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.host import HostCollector
 from exporters.storage import DiskCollector, MountCollector
-from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, Family
+from pipeline.catalog.metrics import CGROUP, CHASSIS, DISK, HOST, MOUNT, Family
 
 
 class Entry(NamedTuple):
@@ -28,6 +28,8 @@ COLLECTORS: Final = (
     Entry("mount", (MOUNT,), MountCollector),
     Entry("disk", (DISK,), DiskCollector),
     Entry("cgroup", (CGROUP,), CgroupCollector),
+    Entry("clock", (), clock.ClockCollector, clock.EVERY),
+    Entry("redfish", (CHASSIS,), redfish.RedfishCollector, redfish.EVERY),
     Entry("kernel", (), kernel.KernelCollector, kernel.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

@@ -47,7 +47,7 @@ from pipeline.setting_values import (
 
 BETWEEN_STEPS: Final = "between_steps"  # a limit's name beside the phases': what a trainer does outside any
 ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # to listen there is to listen on every address
-HOLD_SECRETS = ("clickhouse_url", "store", "ingest", "receivers")  # groups of settings with passwords, tokens and keys in them
+HOLD_SECRETS = ("clickhouse_url", "store", "ingest", "agent", "receivers")  # groups of settings with passwords, tokens and keys in them
 
 
 class Part(BaseModel):
@@ -95,7 +95,10 @@ class IngestSettings(Part):
 
 
 class AgentSettings(Part):
-    """The node's agent. Intervals are seconds."""
+    """The node's agent. Intervals are seconds.
+
+    `redfish_url` names the board's management controller ("https://10.0.0.7"); `redfish_ca` is a file with its certificate or its CA's.
+    """
 
     host: Host = "127.0.0.1"
     port: Port = 9412
@@ -104,6 +107,10 @@ class AgentSettings(Part):
     flush_interval: float = Field(0.25, ge=0.01, le=1)
     timeout: float = Field(5.0, ge=0.1, le=60)
     buffer_bytes: int = Field(64 * MIB, ge=64 << 10, le=64 * GIB)
+    redfish_url: BaseUrl = ""
+    redfish_user: Text = ""
+    redfish_password: Text = ""
+    redfish_ca: File = ""
 
 
 class JobSettings(Part):
