@@ -18,7 +18,7 @@ class RedfishCollector:
     def __init__(self, site: Site) -> None:
         self._site = site
         settings = site.settings
-        self._source = Redfish(settings, _SHARE * settings.timeout) if settings.redfish_url else None
+        self._source = Redfish(settings.redfish, _SHARE * settings.timeout) if settings.redfish.url else None
 
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The chassis' readings. Raises OSError where the controller does not answer in time."""

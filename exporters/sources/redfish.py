@@ -14,7 +14,7 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from pipeline.clock import monotonic
-from pipeline.settings import AgentSettings
+from pipeline.settings import RedfishSettings
 
 MOST_CHASSIS: Final = 16
 MOST_FANS: Final = 64
@@ -40,14 +40,14 @@ class Chassis:
 
 
 class Redfish:
-    """The controller at `settings.redfish_url`. A whole reading takes at most `deadline` seconds."""
+    """The controller at `settings.url`. A whole reading takes at most `deadline` seconds."""
 
-    def __init__(self, settings: AgentSettings, deadline: float, clock: Callable[[], float] = monotonic) -> None:
-        self._base, self._deadline, self._clock = settings.redfish_url.rstrip("/") + "/", deadline, clock
+    def __init__(self, settings: RedfishSettings, deadline: float, clock: Callable[[], float] = monotonic) -> None:
+        self._base, self._deadline, self._clock = settings.url.rstrip("/") + "/", deadline, clock
         self._session = requests.Session()
         self._session.trust_env = False  # no proxy, no .netrc: the password goes to the controller alone
-        self._session.auth = (settings.redfish_user, settings.redfish_password) if settings.redfish_user else None
-        self._session.verify = settings.redfish_ca or True
+        self._session.auth = (settings.user, settings.password) if settings.user else None
+        self._session.verify = settings.ca_file or True
         self._session.headers["Accept"] = "application/json"
 
     def read(self) -> list[Chassis]:

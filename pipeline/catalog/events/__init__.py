@@ -6,6 +6,8 @@ from pipeline.catalog.events.agent import AGENT_STARTED as AGENT_STARTED
 from pipeline.catalog.events.agent import COLLECTOR_FAILED as COLLECTOR_FAILED
 from pipeline.catalog.events.agent import RING_INVALID as RING_INVALID
 from pipeline.catalog.events.agent import RING_OVERRUN as RING_OVERRUN
+from pipeline.catalog.events.gpu import GPU
+from pipeline.catalog.events.gpu import GPU_LOST as GPU_LOST
 from pipeline.catalog.events.job import ACTION_PROGRESS as ACTION_PROGRESS
 from pipeline.catalog.events.job import CAPTURE as CAPTURE
 from pipeline.catalog.events.job import CHECKPOINT_COMPLETED as CHECKPOINT_COMPLETED
@@ -33,6 +35,11 @@ from pipeline.catalog.events.kernel import SERVER_LOST as SERVER_LOST
 from pipeline.catalog.events.kernel import SXID as SXID
 from pipeline.catalog.events.kernel import THERMAL as THERMAL
 from pipeline.catalog.events.kernel import XID as XID
+from pipeline.catalog.events.scheduler import CLAIM_UNBOUND as CLAIM_UNBOUND
+from pipeline.catalog.events.scheduler import NODE_CONDITION as NODE_CONDITION
+from pipeline.catalog.events.scheduler import PLACE_LOST as PLACE_LOST
+from pipeline.catalog.events.scheduler import SCHEDULER
+from pipeline.catalog.events.scheduler import VOLUME_ATTACH_FAILED as VOLUME_ATTACH_FAILED
 
-EVENTS: tuple[EventKind, ...] = (*JOB, *KERNEL, *AGENT)
+EVENTS: tuple[EventKind, ...] = (*JOB, *KERNEL, *GPU, *SCHEDULER, *AGENT)
 BY_NAME: dict[str, EventKind] = {e.name: e for e in EVENTS}

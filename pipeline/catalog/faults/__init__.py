@@ -32,8 +32,13 @@ from pipeline.catalog.faults.kernel import HUNG_TASK as HUNG_TASK
 from pipeline.catalog.faults.kernel import KERNEL
 from pipeline.catalog.faults.kernel import KERNEL_PANIC_REBOOT as KERNEL_PANIC_REBOOT
 from pipeline.catalog.faults.kernel import MACHINE_CHECK as MACHINE_CHECK
+from pipeline.catalog.faults.scheduler import NODE_NOT_READY as NODE_NOT_READY
+from pipeline.catalog.faults.scheduler import PENDING_CAPACITY as PENDING_CAPACITY
+from pipeline.catalog.faults.scheduler import PREEMPTED_OR_EVICTED as PREEMPTED_OR_EVICTED
 from pipeline.catalog.faults.scheduler import RESTART_LOOP as RESTART_LOOP
 from pipeline.catalog.faults.scheduler import SCHEDULER
+from pipeline.catalog.faults.scheduler import VOLUME_ATTACH_FAILURE as VOLUME_ATTACH_FAILURE
+from pipeline.catalog.faults.storage import DISK_FAILING as DISK_FAILING
 from pipeline.catalog.faults.storage import FILESYSTEM_FULL as FILESYSTEM_FULL
 from pipeline.catalog.faults.storage import FILESYSTEM_READ_ONLY as FILESYSTEM_READ_ONLY
 from pipeline.catalog.faults.storage import MOUNT_HUNG as MOUNT_HUNG

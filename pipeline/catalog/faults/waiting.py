@@ -64,11 +64,6 @@ WAITING: Final = (
         ("checkpoint_slow", _WARNING, None, "Saving a checkpoint takes longer than it did", "evidence"),
     ),
     *_wait(
-        "the disks' health exporter",
-        Layer.STORAGE,
-        ("disk_failing", _ERROR, 30, "A disk fails", "drain after checkpoint"),
-    ),
-    *_wait(
         "the checkpoint detectors",
         Layer.STORAGE,
         ("checkpoint_incomplete", _ERROR, None, "A checkpoint is not complete", "use the last complete one"),
@@ -79,14 +74,6 @@ WAITING: Final = (
         Layer.STORAGE,
         ("cache_layer_fault", _ERROR, 60, "The cache in front of the storage fails", "page storage"),
         ("cross_region_lag", _WARNING, 300, "Data comes in slower than it is needed", "page data team"),
-    ),
-    *_wait(
-        "the schedulers' exporter",
-        Layer.SCHEDULER,
-        ("volume_attach_failure", _ERROR, 30, "A volume cannot be attached", "page; reschedule"),
-        ("node_not_ready", _ERROR, 10, "The scheduler holds a node for unfit", "telemetry or node? decide by steps"),
-        ("preempted_or_evicted", _WARNING, 5, "The scheduler took the run's place", "restart when placed; charge it to its cause"),
-        ("pending_capacity", _WARNING, 60, "The run waits for nodes", "page; use spare"),
     ),
     *_wait(
         "the loss detectors",
