@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from exporters.collector import Reading, Site
-from exporters.sources import blocks, nvme
+from exporters.sources import disks, nvme
 from exporters.sources.mounts import Prober
 from exporters.sources.nvme import Health
 from pipeline.catalog.metrics import DISK_HEALTH
@@ -22,13 +22,13 @@ class DiskHealthCollector:
 
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The controllers' readings; none where there is none. Without the right to ask, what the kernel shows: the temperature."""
-        names = blocks.controllers(self._site.sys)
+        names = disks.controllers(self._site.sys)
         asked = {f"/dev/{name}": name for name in names}
         answers = self._prober.probe(asked) if asked else {}
         for path, name in asked.items():
             page = answers[path].found
             health = nvme.health(page.page) if page else None
-            disk = blocks.disk_of(self._site.sys, name)
+            disk = disks.disk_of(self._site.sys, name)
             yield Reading(DISK_HEALTH, {"node": self._site.node, "disk": disk}, _values(health, self._site, name), {"controller": name})
 
     def close(self) -> None:
@@ -37,7 +37,7 @@ class DiskHealthCollector:
 
 
 def _values(health: Health | None, site: Site, name: str) -> dict[str, float | int | None]:
-    shown = blocks.temperature(site.sys, name) if health is None or health.temperature is None else health.temperature
+    shown = disks.temperature(site.sys, name) if health is None or health.temperature is None else health.temperature
     return {
         "disk_health.degraded": int(health.degraded) if health else None,
         "disk_health.hot": int(health.hot) if health else None,

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Final
 
 from exporters.collector import Reading, Site
-from exporters.sources import blocks, procfs
-from exporters.sources.blocks import Block
+from exporters.sources import disks, procfs
+from exporters.sources.disks import Block
 from exporters.sources.procfs import Disk
 from pipeline.catalog.metrics import DISK
 
@@ -26,7 +26,7 @@ class DiskCollector:
         boot = procfs.cpu(self._site.proc, self._site.ticks).boot
         for disk in procfs.disks(self._site.proc):
             if not _NOT_DISKS.fullmatch(disk.name):
-                yield _disk(self._site.node, disk, blocks.block(self._site.sys, disk.name), boot)
+                yield _disk(self._site.node, disk, disks.block(self._site.sys, disk.name), boot)
 
 
 def _disk(node: str, disk: Disk, block: Block, boot: float | None) -> Reading:

@@ -11,7 +11,7 @@ from exporters.collector import Site
 from exporters.kernel_lines import recognise
 from exporters.kernel_ranks import RankBook
 from exporters.labels import clean
-from exporters.sources import block_names, blocks, procfs
+from exporters.sources import blocks, disks, procfs
 from exporters.sources.kernel_log import KernelRecord
 from exporters.sources.pci import normal
 from pipeline.catalog import xid_links, xids
@@ -147,7 +147,7 @@ class Teller:
 
     def disk(self, draft: "_Draft", text: str, at: float) -> "_Draft | None":
         """Names the disk, also where a partition is told of."""
-        draft.device = draft.attrs["disk"] = blocks.disk_of(self.site.sys, block_names.whole(draft.attrs["disk"]))
+        draft.device = draft.attrs["disk"] = disks.disk_of(self.site.sys, blocks.whole(draft.attrs["disk"]))
         return draft
 
     def file_system(self, draft: "_Draft", text: str, at: float) -> "_Draft | None":
@@ -158,7 +158,7 @@ class Teller:
             mounts = procfs.mounts(self.site.proc)
         except OSError:
             mounts = []
-        number = block_names.number(self.site.sys, source)
+        number = blocks.number(self.site.sys, source)
         points = [m.mount_point for m in mounts if m.source == f"/dev/{source}" or (number and m.device == number)]
         if points:
             draft.attrs["mount_point"] = min(points, key=len)

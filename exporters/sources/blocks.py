@@ -1,60 +1,21 @@
-"""What /sys/block says about a disk beside its traffic: errors, state, and which NVMe controller it belongs to."""
+"""Names of block devices."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from exporters.sources.attributes import number, text
-
-_WELL: Final = frozenset({"running", "live"})
+_PARTITION: Final = re.compile(r"((?:nvme\d+n\d+|mmcblk\d+|nbd\d+|loop\d+|md\d+)(?=p\d+$)|(?:sd|vd|xvd|hd)[a-z]+(?=\d+$))p?\d+$")
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """`errors` counts the commands that ended with an error (SCSI and SATA); `online` is None where the kernel does not say;
-    `model` is "" where it does not."""
-
-    errors: int | None
-    online: bool | None
-    model: str
+def whole(name: str) -> str:
+    """The disk that a partition is part of: "nvme0n1" of "nvme0n1p2", "sda" of "sda1"; other names as they are."""
+    found = _PARTITION.match(name)
+    return found[1] if found else name
 
 
-def block(sys: Path, name: str) -> Block:
-    """The disk `name` (as in diskstats). `sys` is the root, /sys on a live machine."""
-    device = sys / "block" / name.replace("/", "!") / "device"
-    state = text(device / "state")
-    return Block(number(device / "ioerr_cnt"), None if not state else state in _WELL, text(device / "model") or "")
-
-
-def controllers(sys: Path) -> list[str]:
-    """The NVMe controllers of this machine: "nvme0", in order; none of disks elsewhere (fabrics), whose health is not ours."""
+def number(sys: Path, name: str) -> str:
+    """major:minor of a block device, "" where the kernel does not tell. `sys` is /sys."""
     try:
-        names = [path.name for path in (sys / "class/nvme").iterdir()]
+        return (sys / "class/block" / name.replace("/", "!") / "dev").read_text(encoding="ascii", errors="replace").strip()
     except OSError:
-        return []
-    here = [name for name in names if re.fullmatch(r"nvme\d+", name) and text(sys / "class/nvme" / name / "transport") in (None, "pcie")]
-    return sorted(here, key=lambda name: int(name[4:]))
-
-
-def disk_of(sys: Path, controller: str) -> str:
-    """The controller's first disk, under the name that it has everywhere else ("nvme0n1"); the controller's own where it has none.
-
-    Where a disk has several controllers, the kernel names each path to it "nvme0c1n1", and the disk "nvme0n1".
-    """
-    try:
-        names = sorted(path.name for path in (sys / "class/nvme" / controller).iterdir())
-    except OSError:
-        return controller
-    disks = [f"{found[1]}{found[2]}" for name in names if (found := re.fullmatch(r"(nvme\d+)(?:c\d+)?(n\d+)", name))]
-    return disks[0] if disks else controller
-
-
-def temperature(sys: Path, controller: str) -> float | None:
-    """Celsius, by the controller's own sensor, where the kernel shows it (hwmon)."""
-    folder = sys / "class/nvme" / controller
-    for place in (*sorted(folder.glob("hwmon*")), *sorted(folder.glob("hwmon/hwmon*")), *sorted(folder.glob("device/hwmon/hwmon*"))):
-        milli = text(place / "temp1_input")
-        if milli and re.fullmatch(r"-?\d{1,6}", milli):
-            return int(milli) / 1000
-    return None
+        return ""

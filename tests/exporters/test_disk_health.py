@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from exporters.collector import Reading, Site
 from exporters.disk_health import DiskHealthCollector
 from exporters.encode import accept
-from exporters.sources import blocks, nvme, probes
-from exporters.sources.blocks import Block
+from exporters.sources import disks, nvme, probes
+from exporters.sources.disks import Block
 from exporters.sources.probes import Smart, ThreadProbes
 from pipeline.clock import utcnow
 
@@ -66,15 +66,15 @@ def test_the_command_is_get_log_page_two_of_the_whole_controller_in_the_kernels_
 
 
 def test_errors_state_and_model_are_the_kernels() -> None:
-    assert blocks.block(FIXTURES / "sys", "sda") == Block(0x1F, True, "FAST SSD 960")
-    assert blocks.block(FIXTURES / "sys", "nvme0n1") == Block(None, False, "NVME 3T2")
-    assert blocks.block(FIXTURES / "sys", "dm-0") == Block(None, None, "")
+    assert disks.block(FIXTURES / "sys", "sda") == Block(0x1F, True, "FAST SSD 960")
+    assert disks.block(FIXTURES / "sys", "nvme0n1") == Block(None, False, "NVME 3T2")
+    assert disks.block(FIXTURES / "sys", "dm-0") == Block(None, None, "")
 
 
 def test_a_controller_is_told_of_under_its_disks_name_and_one_elsewhere_is_not_asked() -> None:
-    assert blocks.controllers(FIXTURES / "sys") == ["nvme0"], "nvme1 is reached over the network"
-    assert blocks.disk_of(FIXTURES / "sys", "nvme0") == "nvme0n1", "nvme0c1n1 is a path to it"
-    assert blocks.disk_of(FIXTURES / "sys", "nvme7") == "nvme7"
+    assert disks.controllers(FIXTURES / "sys") == ["nvme0"], "nvme1 is reached over the network"
+    assert disks.disk_of(FIXTURES / "sys", "nvme0") == "nvme0n1", "nvme0c1n1 is a path to it"
+    assert disks.disk_of(FIXTURES / "sys", "nvme7") == "nvme7"
 
 
 def readings(site: Site) -> list[Reading]:
@@ -117,4 +117,4 @@ def test_any_bytes_in_a_disks_files_give_values_or_none_and_never_an_error(tmp_p
     for file in ("ioerr_cnt", "state", "model"):
         (sys / "block/sda/device" / file).write_bytes(junk)
     (sys / "class/nvme/nvme0/hwmon0/temp1_input").write_bytes(junk)
-    blocks.block(sys, "sda"), blocks.temperature(sys, "nvme0"), blocks.controllers(sys)
+    disks.block(sys, "sda"), disks.temperature(sys, "nvme0"), disks.controllers(sys)

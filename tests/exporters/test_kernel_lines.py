@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.kernel_lines import LINES, recognise
-from exporters.sources import block_names
+from exporters.sources import blocks
 from exporters.sources.kernel_log import MAX_TEXT, KernelRecord, joined, parse, parse_line
 from exporters.sources.kmsg import Kmsg
 
@@ -234,4 +234,4 @@ def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_partition_is_part_of_its_disk(name: str, disk: str) -> None:
-    assert block_names.whole(name) == disk
+    assert blocks.whole(name) == disk

@@ -34,7 +34,7 @@ from pipeline.catalog.rules.scheduler import SCHEDULER
 from pipeline.catalog.rules.storage import STORAGE
 from pipeline.catalog.rules.xids import XIDS
 
-RULES: tuple[Rule, ...] = (*STORAGE, *KERNEL, *COMPUTE, *XIDS, *SCHEDULER)
+RULES: tuple[Rule, ...] = (*STORAGE, *KERNEL, *XIDS, *COMPUTE, *SCHEDULER)
 
 FAMILIES: tuple[Family, ...] = (HOST, MOUNT, CGROUP, GPU, GPU_LINK, SCHED_NODE, SCHED_JOB, DISK, DISK_HEALTH, LUSTRE_TARGET, VOLUME)
 """The families that rules look at: those that `pipeline/queries/readings_since.sql` reads."""

@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from pipeline.catalog.events import IO_ERROR
 from pipeline.catalog.fault import Fault
 from pipeline.catalog.faults import DISK_FAILING, FILESYSTEM_FULL, FILESYSTEM_READ_ONLY, MOUNT_HUNG, MOUNT_STALE_OR_GONE
 from pipeline.catalog.metrics import MOUNT
-from pipeline.catalog.rule import Hold, Limit, Missing, Rule, Scope, View, metric
+from pipeline.catalog.rule import Happened, Hold, Limit, Missing, Rule, Scope, View, metric
 from pipeline.catalog.rules.remote_storage import REMOTE
 
 # Places of the machine itself and of containers' plumbing (a container's /etc/hosts), removable and image mounts.
@@ -137,7 +138,27 @@ _WRITES: tuple[Rule, ...] = (
     _written(DISK_FAILING, 5, "{place} cannot be written or read back: input/output error"),
 )
 
+_PLAYERS: Final = {"disk": r"(sr|fd|loop|zram)\d+"}  # an empty drive fails whoever asks it
+
+
+def _logged(code: str, says: str, times: int = 1, within: float = 0.0) -> Rule:
+    """The kernel told so of a disk: of its errors that one, which is no command that the disk does not know ("target")."""
+    return Rule(
+        fault=DISK_FAILING,
+        when=Happened(IO_ERROR, code, times, within),
+        says=says + "{message}",
+        cleared="the kernel tells of no more errors of {place}",
+        clear=Hold(6, 60),
+        entity="disk",
+        never=_PLAYERS,
+    )
+
+
 _DISKS: tuple[Rule, ...] = (
+    _logged("medium", "{place} cannot read or keep data"),
+    _logged("controller", "the controller of {place} failed"),
+    _logged("io", "{place} did not do what it was asked for"),
+    _logged("timeout", "{place} answered too late, three times in five minutes", 3, 300.0),
     Rule(
         fault=DISK_FAILING,
         when=(Limit(metric("disk.errors"), 5, 0, view=View.INCREASE),),  # a single one may be a command that the disk does not know
