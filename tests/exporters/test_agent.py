@@ -27,7 +27,7 @@ from exporters.collector import Site
 from exporters.registry import COLLECTORS
 from exporters.sending.sender import Sender
 from exporters.sources.probes import ThreadProbes, Usage, statvfs
-from pipeline.catalog.metrics import BY_NAME, CGROUP, CHASSIS, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE
+from pipeline.catalog.metrics import BY_NAME, CACHE, CGROUP, CHASSIS, REGION_LINK, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE
 from pipeline.settings import AgentSettings, Settings
 from surefoot.drill.stack import free_ports
 from surefoot.hook.ring import Identity, RingWriter
@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[2]
 NS = 1_796_040_000_000_000_000
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 HEAVY = ("pandas", "pyarrow", "streamlit", "chdb", "clickhouse_connect", "torch", "numpy", "apscheduler")
-ABSENT = (CGROUP, SCRAPE, ROLLOUT_ENGINE, SCHED_NODE, SCHED_JOB, CHASSIS)  # no rank, page to be scraped, scheduler, controller
+ABSENT = (CGROUP, SCRAPE, ROLLOUT_ENGINE, SCHED_NODE, SCHED_JOB, CHASSIS, CACHE, REGION_LINK)  # none is there, or to be asked
 
 
 def settings_for(folder: Path, **agent: float) -> Settings:
