@@ -53,7 +53,14 @@ class Agent:
         self._kept = self._kept_in.load()
         self._rings = RingPoller(settings.ring_dir, settings.node, site.proc, site.ticks, self._cursors.load())
         self._gpus = gpu_inventory.addresses(self._kept)
-        site = replace(site, ranks=self._rings.ranks, kept=dict(self._kept), settings=settings.agent, gpus=lambda: self._gpus)
+        site = replace(
+            site,
+            ranks=self._rings.ranks,
+            kept=dict(self._kept),
+            settings=settings.agent,
+            gpus=lambda: self._gpus,
+            clock_offset=sender.clock_offset,
+        )
         self._runners = _runners(settings, site, entries)
         self._schedule, self._judge = Schedule(self._runners, settings.node), Judge(settings.node)
         self._natives = Natives(entries)

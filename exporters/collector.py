@@ -94,4 +94,5 @@ class Site:
     sys: Path = Path("/sys")
     kmsg: Path = Path("/dev/kmsg")
     kept: Mapping[str, int] = field(default_factory=dict)  # how far the collectors of the agent before had come
+    clock_offset: Callable[[], float | None] = lambda: None  # seconds by which this machine's clock is ahead of ingest's
     settings: AgentSettings = field(default_factory=AgentSettings)

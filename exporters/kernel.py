@@ -133,7 +133,7 @@ class KernelCollector:
         if cursor in self._reached:
             return self._reached[cursor]
         kept = self._site.kept
-        if _BOOT not in kept:
+        if _BOOT not in kept or not self._boot_id:  # which boot it was cannot be told
             return None
         if kept[_BOOT] != self._boot:
             return _FROM_START

@@ -11,7 +11,7 @@ from exporters.collector import Site
 from exporters.kernel_lines import recognise
 from exporters.kernel_ranks import RankBook
 from exporters.labels import clean
-from exporters.sources import blocks, procfs
+from exporters.sources import blocks, disks, procfs
 from exporters.sources.kernel_log import KernelRecord
 from exporters.sources.pci import normal
 from pipeline.catalog import xid_links, xids
@@ -147,7 +147,7 @@ class Teller:
 
     def disk(self, draft: "_Draft", text: str, at: float) -> "_Draft | None":
         """Names the disk, also where a partition is told of."""
-        draft.device = draft.attrs["disk"] = blocks.whole(draft.attrs["disk"])
+        draft.device = draft.attrs["disk"] = disks.disk_of(self.site.sys, blocks.whole(draft.attrs["disk"]))
         return draft
 
     def file_system(self, draft: "_Draft", text: str, at: float) -> "_Draft | None":

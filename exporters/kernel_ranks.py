@@ -37,7 +37,7 @@ class RankBook:
 
     def of(self, pid: str | None) -> Member | None:
         """The rank that `pid` (a process, a thread or a descendant of a rank) belongs to; None where it is none's, or cannot be told."""
-        if pid is None or not pid.isdigit() or len(pid) > 10:
+        if pid is None or not pid.isdecimal() or len(pid) > 10:
             return None
         number = int(pid)
         if number not in self._asked:

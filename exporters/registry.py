@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from exporters import disk_health, gpu, kernel, oom, scheduler, volumes
+from exporters import clock, disk_health, gpu, kernel, oom, redfish, scheduler, volumes
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.disks import DiskCollector
@@ -15,6 +15,7 @@ from exporters.scrape import ScrapeCollector
 from pipeline.catalog.metrics import (
     CACHE,
     CGROUP,
+    CHASSIS,
     DISK,
     DISK_HEALTH,
     GPU,
@@ -64,6 +65,8 @@ COLLECTORS: Final = (
         "scrape", (SCRAPE, ROLLOUT_ENGINE, CACHE, REGION_LINK), ScrapeCollector
     ),  # readings of other families, too, where no one else has them (natives.py)
     Entry("scheduler", (SCHED_NODE, SCHED_JOB), scheduler.SchedulerCollector, scheduler.EVERY),
+    Entry("redfish", (CHASSIS,), redfish.RedfishCollector, redfish.EVERY),
+    Entry("clock", (), clock.ClockCollector, clock.EVERY),
     Entry("kernel", (), kernel.KernelCollector, kernel.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

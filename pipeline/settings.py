@@ -48,7 +48,7 @@ from pipeline.setting_values import (
 
 BETWEEN_STEPS: Final = "between_steps"  # a limit's name beside the phases': what a trainer does outside any
 ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # to listen there is to listen on every address
-HOLD_SECRETS = ("clickhouse_url", "store", "ingest", "receivers")  # groups of settings with passwords, tokens and keys in them
+HOLD_SECRETS = ("clickhouse_url", "store", "ingest", "agent", "receivers")  # groups of settings with passwords, tokens and keys in them
 
 
 class Part(BaseModel):
@@ -130,6 +130,16 @@ class KubernetesSettings(Part):
     ca_file: File = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
 
 
+class RedfishSettings(Part):
+    """The board's management controller: its address ("https://10.0.0.7"; none: it is not asked), a user, and a file with its certificate
+    or its CA's, where that is not one that the system knows."""
+
+    url: BaseUrl = ""
+    user: Text = ""
+    password: Text = ""
+    ca_file: File = ""
+
+
 class AgentSettings(Part):
     """The node's agent. Intervals are seconds. `scrape` lists pages of other programs that it reads as well.
 
@@ -158,6 +168,7 @@ class AgentSettings(Part):
     schedulers: tuple[Literal["slurm", "slurm-cluster", "kubernetes"], ...] = ()
     slurm: SlurmSettings = SlurmSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
+    redfish: RedfishSettings = RedfishSettings()
 
     @field_validator("scrape")
     @classmethod

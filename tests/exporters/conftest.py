@@ -1,15 +1,18 @@
 """A machine made of files: /proc and /sys as small hand-written text, mounts and disks that answer as told."""
 
+import json
 import subprocess
 from collections.abc import Callable
 from ctypes import CDLL
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pytest_httpserver import HTTPServer
 
 from exporters.collector import RankProcess, Site
 from exporters.sources.probes import Smart, ThreadProbes, Usage, Written
-from pipeline.settings import AgentSettings, ScrapeSettings, SlurmSettings
+from pipeline.settings import AgentSettings, RedfishSettings, ScrapeSettings, SlurmSettings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 STORES = ("alluxio", "juicefs", "fluid", "minio")
@@ -52,9 +55,18 @@ def gpus(fake_nvml: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def site(proc: Path, gpus: None) -> Site:
+def bmc(httpserver: HTTPServer) -> str:
+    """The address of a management controller that answers with what the fixture holds."""
+    for path, answer in json.loads((FIXTURES / "redfish/controller.json").read_text()).items():
+        httpserver.expect_request(path).respond_with_json(answer)
+    return httpserver.url_for("").rstrip("/")
+
+
+@pytest.fixture
+def site(proc: Path, gpus: None, bmc: str) -> Site:
     """The fixture machine, all its mounts well."""
-    return site_with(proc, USAGES.__getitem__, 30.0)
+    made = site_with(proc, USAGES.__getitem__, 30.0)
+    return replace(made, settings=made.settings.model_copy(update={"redfish": RedfishSettings(url=bmc)}))
 
 
 @pytest.fixture
@@ -78,6 +90,7 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
         sys=FIXTURES / "sys",
         cgroups=FIXTURES / "sys/fs/cgroup",
         kmsg=FIXTURES / "kmsg",
+        clock_offset=lambda: 0.25,
         ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
         settings=AgentSettings(
             probe_paths=tuple(map(Path, PROBED)),

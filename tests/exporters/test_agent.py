@@ -27,7 +27,7 @@ from exporters.collector import Site
 from exporters.registry import COLLECTORS
 from exporters.sending.sender import Sender
 from exporters.sources.probes import ThreadProbes, Usage, statvfs
-from pipeline.catalog.metrics import BY_NAME, CACHE, CGROUP, REGION_LINK, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE
+from pipeline.catalog.metrics import BY_NAME, CACHE, CGROUP, CHASSIS, REGION_LINK, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE
 from pipeline.settings import AgentSettings, Settings
 from surefoot.drill.stack import free_ports
 from surefoot.hook.ring import Identity, RingWriter
@@ -36,15 +36,7 @@ ROOT = Path(__file__).parents[2]
 NS = 1_796_040_000_000_000_000
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 HEAVY = ("pandas", "pyarrow", "streamlit", "chdb", "clickhouse_connect", "torch", "numpy", "apscheduler")
-ABSENT = (
-    CGROUP,
-    SCRAPE,
-    ROLLOUT_ENGINE,
-    CACHE,
-    REGION_LINK,
-    SCHED_NODE,
-    SCHED_JOB,
-)  # No rank is there, no page is to be scraped, no scheduler watched
+ABSENT = (CGROUP, SCRAPE, ROLLOUT_ENGINE, SCHED_NODE, SCHED_JOB, CHASSIS, CACHE, REGION_LINK)  # none is there, or to be asked
 
 
 def settings_for(folder: Path, **agent: float) -> Settings:
@@ -124,7 +116,7 @@ def test_the_push_carries_every_reading_the_page_shows_and_surefoots_own_health(
     assert page["surefoot_agent_collect_ok"] == 1 and received.metrics["agent.collect.ok"] == [1] * len(COLLECTORS)
     pushed = {name for name in received.metrics if not name.startswith("surefoot.")}
     absent = {m.name for f in ABSENT for m in f.metrics} | {name for name in BY_NAME if name.startswith("mount.write.")}
-    assert pushed == BY_NAME.keys() - absent
+    assert pushed | {"host.clock_offset"} == BY_NAME.keys() - absent, "which is known once ingest has answered"
     assert received.metrics["surefoot.sender.batches"][0] >= 1 and received.metrics["surefoot.agent.threads"][0] >= 3
 
 

@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from exporters.collector import RankProcess, Site
 from exporters.kernel import KernelCollector
 from exporters.kernel_floods import BURST, TEXTS, WINDOW, Floods
 from exporters.kernel_ranks import KEEP, Member, RankBook
 from exporters.kernel_times import DRIFT, moment
+from exporters.sending import wire
 from exporters.sources.kernel_log import KernelRecord
 from exporters.sources.kmsg import Read
 from pipeline.catalog import xid_links, xids
@@ -181,6 +185,29 @@ def test_texts_that_differ_in_numbers_are_one_text_but_two_gpus_are_two() -> Non
     told = [floods.take(replace(event, message=f"Ch {n:08x} at 0x{n:x}"), n, 0.0) for n in range(10)]
     assert [one is not None for one in told] == [True] * BURST + [False] * 5
     assert floods.take(replace(event, device="GPU-b"), 11, 0.0) is not None
+
+
+LINES = [text for text in (ROOT / "fixtures/kmsg").read_bytes().split(b"\n") if text]
+DAMAGED = st.tuples(st.sampled_from(LINES), st.integers(0, 160), st.integers(0, 20), st.binary(max_size=8))
+
+
+@given(st.lists(DAMAGED | st.binary(max_size=40), max_size=12))
+def test_no_log_whatever_stands_in_it_is_an_error(tmp_path_factory: pytest.TempPathFactory, parts: list[Any]) -> None:
+    lines = [part if isinstance(part, bytes) else part[0][: part[1]] + part[3] + part[0][part[1] + part[2] :] for part in parts]
+    path = tmp_path_factory.getbasetemp() / "any.kmsg"
+    path.write_bytes(b"\n".join(lines))
+    for event in KernelCollector(replace(Site("node1"), kmsg=path, proc=ROOT / "fixtures/proc", gpus=lambda: GPUS)).collect(NOW):
+        assert set(event.attrs) <= set(BY_NAME[event.kind].attrs)
+        assert event.at <= NOW and wire.encode_record("surefoot.event", event)
+
+
+def test_where_the_boot_cannot_be_told_only_what_comes_is_read(open_log: Callable[..., KernelCollector]) -> None:
+    log = [xid(31, 5)]
+    kept = {**open_log(log, {}, "").kept(), "kernel.boot": 7, "kernel.sequence": 9000}
+    mine = open_log(log, kept, "")
+    assert codes(mine.collect(NOW)) == []
+    log.append(xid(48, 6))
+    assert codes(mine.collect(NOW)) == ["48"]
 
 
 # --- times --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from pipeline.catalog.metric import Metric as Metric
 from pipeline.catalog.metrics.agent import AGENT as AGENT
 from pipeline.catalog.metrics.cache import CACHE as CACHE
 from pipeline.catalog.metrics.cache import REGION_LINK as REGION_LINK
+from pipeline.catalog.metrics.chassis import CHASSIS as CHASSIS
 from pipeline.catalog.metrics.gpu import GPU as GPU
 from pipeline.catalog.metrics.gpu import GPU_LINK as GPU_LINK
 from pipeline.catalog.metrics.gpu import GPU_PARTITION as GPU_PARTITION
@@ -38,6 +39,7 @@ FAMILIES: tuple[Family, ...] = (
     HOST,
     *_STORAGE,
     CGROUP,
+    CHASSIS,
     GPU,
     GPU_LINK,
     GPU_PARTITION,
