@@ -1,4 +1,4 @@
-"""A real Slurm on this machine: its controller, its daemon, a job that is preempted, a node that is taken down; read as the agent reads it."""
+"""A real Slurm on this machine, read as the agent reads it: a job that is preempted, a node that is taken down."""
 
 import os
 import shutil
