@@ -7,8 +7,10 @@ from exporters import oom
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.host import HostCollector
+from exporters.netdev import NetdevCollector
+from exporters.rdma import RdmaCollector
 from exporters.storage import DiskCollector, MountCollector
-from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, Family
+from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, NETDEV, RDMA_PORT, Family
 
 
 class Entry(NamedTuple):
@@ -28,5 +30,7 @@ COLLECTORS: Final = (
     Entry("mount", (MOUNT,), MountCollector),
     Entry("disk", (DISK,), DiskCollector),
     Entry("cgroup", (CGROUP,), CgroupCollector),
+    Entry("rdma_port", (RDMA_PORT,), RdmaCollector),
+    Entry("netdev", (NETDEV,), NetdevCollector),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

@@ -46,6 +46,8 @@ def _amount(name: str, value: float | str) -> str:
 def _in_unit(metric: Metric, value: float) -> str:
     if metric.unit == "By":
         return size(value)
+    if metric.unit == "By/s":
+        return f"{size(value)}/s"
     return seconds(value) if metric.unit == "s" else f"{value:,.0f}" if value == int(value) else f"{value:.1f}"
 
 

@@ -12,8 +12,10 @@ from pipeline.catalog.metric import Metric as Metric
 from pipeline.catalog.metrics.agent import AGENT as AGENT
 from pipeline.catalog.metrics.host import CGROUP as CGROUP
 from pipeline.catalog.metrics.host import HOST as HOST
+from pipeline.catalog.metrics.network import NETDEV as NETDEV
+from pipeline.catalog.metrics.network import RDMA_PORT as RDMA_PORT
 from pipeline.catalog.metrics.storage import DISK as DISK
 from pipeline.catalog.metrics.storage import MOUNT as MOUNT
 
-FAMILIES: tuple[Family, ...] = (HOST, MOUNT, DISK, CGROUP, AGENT)
+FAMILIES: tuple[Family, ...] = (HOST, MOUNT, DISK, CGROUP, RDMA_PORT, NETDEV, AGENT)
 BY_NAME: dict[str, tuple[Family, Metric]] = {m.name: (f, m) for f in FAMILIES for m in f.metrics}
