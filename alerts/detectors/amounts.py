@@ -52,12 +52,14 @@ def _in_unit(metric: Metric, value: float) -> str:
 
 
 def _first(standing: Standing, value: float | str | None) -> str:
-    """The value that the first limit compares: a share in percent, an increase as a count."""
+    """The value that the first limit compares: a share, also of time, in percent; an increase as a count."""
     if not isinstance(standing.rule.when, tuple) or not isinstance(value, float):
         return "?"
     limit = standing.rule.when[0]
-    if limit.of or limit.view is View.RATE:
-        return f"{value:.0%}"
+    if limit.of or (limit.view is View.RATE and limit.metric.unit == "s"):
+        return f"{value:.0%}" if value >= 0.1 or not value else f"{100 * value:.2g}%"
+    if limit.view is View.RATE:
+        return f"{_in_unit(limit.metric, value)} a second"
     return _processes(value) if limit.metric.name.endswith("oom_kills") else _in_unit(limit.metric, value)
 
 
