@@ -7,6 +7,8 @@ from exporters import gpu, oom, scheduler
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
 from exporters.host import HostCollector
+from exporters.netdev import NetdevCollector
+from exporters.rdma import RdmaCollector
 from exporters.scrape import ScrapeCollector
 from exporters.storage import DiskCollector, MountCollector
 from pipeline.catalog.metrics import (
@@ -18,6 +20,8 @@ from pipeline.catalog.metrics import (
     GPU_PROCESS,
     HOST,
     MOUNT,
+    NETDEV,
+    RDMA_PORT,
     ROLLOUT_ENGINE,
     SCHED_JOB,
     SCHED_NODE,
@@ -44,6 +48,8 @@ COLLECTORS: Final = (
     Entry("disk", (DISK,), DiskCollector),
     Entry("cgroup", (CGROUP,), CgroupCollector),
     Entry("gpu", (GPU, GPU_LINK, GPU_PARTITION, GPU_PROCESS), gpu.GpuCollector, gpu.EVERY),
+    Entry("rdma_port", (RDMA_PORT,), RdmaCollector),
+    Entry("netdev", (NETDEV,), NetdevCollector),
     Entry("scrape", (SCRAPE, ROLLOUT_ENGINE), ScrapeCollector),  # readings of other families, too, where no one else has them (natives.py)
     Entry("scheduler", (SCHED_NODE, SCHED_JOB), scheduler.SchedulerCollector, scheduler.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),

@@ -16,6 +16,8 @@ from pipeline.catalog.metrics.gpu import GPU_PARTITION as GPU_PARTITION
 from pipeline.catalog.metrics.gpu import GPU_PROCESS as GPU_PROCESS
 from pipeline.catalog.metrics.host import CGROUP as CGROUP
 from pipeline.catalog.metrics.host import HOST as HOST
+from pipeline.catalog.metrics.network import NETDEV as NETDEV
+from pipeline.catalog.metrics.network import RDMA_PORT as RDMA_PORT
 from pipeline.catalog.metrics.scheduler import SCHED_JOB as SCHED_JOB
 from pipeline.catalog.metrics.scheduler import SCHED_NODE as SCHED_NODE
 from pipeline.catalog.metrics.scrape import ROLLOUT_ENGINE as ROLLOUT_ENGINE
@@ -28,6 +30,8 @@ FAMILIES: tuple[Family, ...] = (
     MOUNT,
     DISK,
     CGROUP,
+    RDMA_PORT,
+    NETDEV,
     GPU,
     GPU_LINK,
     GPU_PARTITION,

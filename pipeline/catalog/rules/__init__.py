@@ -6,7 +6,7 @@ while one of them says so, and over when none does. Limits come in pairs, so tha
 
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import RESTART_LOOP, Fault
-from pipeline.catalog.metrics import CGROUP, GPU, GPU_LINK, HOST, MOUNT, SCHED_JOB, SCHED_NODE, Family
+from pipeline.catalog.metrics import CGROUP, GPU, GPU_LINK, HOST, MOUNT, NETDEV, RDMA_PORT, SCHED_JOB, SCHED_NODE, Family
 from pipeline.catalog.rule import RANK as RANK
 from pipeline.catalog.rule import Happened as Happened
 from pipeline.catalog.rule import Hold as Hold
@@ -15,14 +15,15 @@ from pipeline.catalog.rule import Missing as Missing
 from pipeline.catalog.rule import Rule as Rule
 from pipeline.catalog.rule import Scope as Scope
 from pipeline.catalog.rule import View as View
+from pipeline.catalog.rules.communication import COMMUNICATION
 from pipeline.catalog.rules.compute import COMPUTE
 from pipeline.catalog.rules.kernel import KERNEL
 from pipeline.catalog.rules.scheduler import SCHEDULER
 from pipeline.catalog.rules.storage import STORAGE
 
-RULES: tuple[Rule, ...] = (*STORAGE, *KERNEL, *COMPUTE, *SCHEDULER)
+RULES: tuple[Rule, ...] = (*STORAGE, *KERNEL, *COMPUTE, *COMMUNICATION, *SCHEDULER)
 
-FAMILIES: tuple[Family, ...] = (HOST, MOUNT, CGROUP, GPU, GPU_LINK, SCHED_NODE, SCHED_JOB)
+FAMILIES: tuple[Family, ...] = (HOST, MOUNT, CGROUP, GPU, GPU_LINK, RDMA_PORT, NETDEV, SCHED_NODE, SCHED_JOB)
 """The families that rules look at: those that `pipeline/queries/readings_since.sql` reads."""
 
 
