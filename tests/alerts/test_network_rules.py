@@ -198,21 +198,31 @@ def test_a_counter_at_its_top_opens_nothing_and_clears_nothing(world: Any, net: 
 
 
 @pytest.mark.parametrize(
-    ("port", "interface", "fault"),
+    ("port", "interface", "fault", "says"),
     [
-        ({"ack_timeouts": 50}, {}, "rdma_retransmits"),
-        ({"sequence_errors": 500, "sent_packets": 1_000_000}, {}, "rdma_retransmits"),
-        ({"rnr_naks": 2000}, {}, "rdma_retransmits"),
-        ({"ecn_marked": 100_000, "received_packets": 1_000_000}, {}, "congestion"),
-        ({}, {"pauses_received_time": 2.5}, "congestion"),
-        ({"send_wait": 10**9}, {}, ""),
-        ({"out_of_sequence": 10**6}, {}, ""),
-        ({"notices_sent": 10**6}, {}, ""),
-        ({"ecn_marked": 1000, "received_packets": 1_000_000}, {}, ""),
+        ({"ack_timeouts": 50}, {}, "rdma_retransmits", "mlx5_1:1 waits in vain for answers, 5 a second"),
+        (
+            {"sequence_errors": 500, "sent_packets": 1_000_000},
+            {},
+            "rdma_retransmits",
+            "0.05% of the packets that mlx5_1:1 sends are lost and sent again",
+        ),
+        ({"rnr_naks": 2000}, {}, "rdma_retransmits", "the receivers that mlx5_1:1 sends to are not ready, 200 a second"),
+        (
+            {"ecn_marked": 100_000, "received_packets": 1_000_000},
+            {},
+            "congestion",
+            "10% of the packets that mlx5_1:1 receives have met congestion",
+        ),
+        ({}, {"pauses_received_time": 2.5}, "congestion", "eth2 was kept from sending 25% of the time"),
+        ({"send_wait": 10**9}, {}, "", ""),
+        ({"out_of_sequence": 10**6}, {}, "", ""),
+        ({"notices_sent": 10**6}, {}, "", ""),
+        ({"ecn_marked": 1000, "received_packets": 1_000_000}, {}, "", ""),
     ],
 )
 def test_what_slows_a_run_is_told_of_the_port_and_only_where_a_run_is(
-    world: Any, net: Network, port: dict[str, float], interface: dict[str, float], fault: str
+    world: Any, net: Network, port: dict[str, float], interface: dict[str, float], fault: str, says: str
 ) -> None:
     def go(times: int) -> None:
         for _ in range(times):
@@ -228,6 +238,7 @@ def test_what_slows_a_run_is_told_of_the_port_and_only_where_a_run_is(
     go(3)
     mine = [one for one in found(world) if one[0] in ("rdma_retransmits", "congestion")]
     assert mine == ([(fault, "mlx5_1:1", "open")] if fault else [])
+    assert [f.reason for f in world.store.read(FindingTransition, "SELECT * FROM findings") if f.fault == fault] == [says] * bool(fault)
 
 
 def test_a_new_leader_does_not_call_a_port_down_that_was_down_before_it_was_first_seen(world: Any, net: Network) -> None:

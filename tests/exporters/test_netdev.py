@@ -5,10 +5,11 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporters.collector import Site
+from exporters.encode import accept
 from exporters.netdev import NetdevCollector
 from exporters.sources import ethtool, netdev
 from exporters.sources.ethtool import Pauses, Statistics, pauses
@@ -141,3 +142,27 @@ def test_a_saved_tree_does_not_ask_this_machines_drivers(tmp_path: Path) -> None
     sys = tree(tmp_path, {"lo/device/uevent": ""})
     (reading,) = NetdevCollector(Site("n", sys=sys)).collect(utcnow())
     assert reading.values["netdev.pauses.received"] is None
+
+
+files = st.sampled_from(["carrier", "speed", "carrier_changes", "device/uevent", "statistics/rx_bytes", "statistics/odd"])
+contents = st.one_of(st.binary(max_size=40), st.from_regex(r"-?\d{0,25}", fullmatch=True).map(str.encode))
+
+
+@settings(max_examples=100, deadline=None)
+@given(tree_of=st.dictionaries(files, contents))
+def test_any_bytes_in_the_files_give_values_or_a_counted_rejection(
+    tmp_path_factory: pytest.TempPathFactory, tree_of: dict[str, bytes]
+) -> None:
+    sys = tmp_path_factory.mktemp("sys")
+    for name, content in {"device/there": b"", **tree_of}.items():
+        path = sys / "class/net/eth0" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    readings = list(NetdevCollector(Site("n", sys=sys)).collect(utcnow()))
+    (accepted,), rejected = accept(readings)
+    assert len(accepted.values) + rejected == sum(value is not None for value in readings[0].values.values())
+
+
+@given(st.dictionaries(st.text(max_size=40), st.integers(0, 2**64 - 1)))
+def test_whatever_a_driver_calls_its_statistics_pauses_are_numbers_or_absent(told: dict[str, int]) -> None:
+    assert all(value is None or value >= 0 for value in pauses(told))
