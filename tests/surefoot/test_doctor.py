@@ -33,7 +33,7 @@ def test_every_fault_stands_in_the_list_with_what_finds_it_or_what_it_waits_for(
     rows = [line.strip() for line in done.output.splitlines()]
     assert any(row.split(None, 1) == ["rank_crash", "rank_exit"] for row in rows)
     assert "fault_rule: mount.inodes_free / mount.inodes <= 0.02 and mount.read_only <= 0" in rows
-    assert any(row.startswith("gpu_fell_off_bus ") and row.endswith("not covered: waits for the GPU exporter") for row in rows)
+    assert any(row.startswith("gpu_slow ") and row.endswith("not covered: waits for the slowdown detectors") for row in rows)
     assert rows[-1] == f"{sum(not fault.waits_for for fault in FAULTS)} of {len(FAULTS)} faults are covered"
 
 
