@@ -5,7 +5,7 @@ from alerts.detectors.registry import DETECTORS
 from pipeline.catalog.faults import RESTART_LOOP, Fault
 from pipeline.catalog.rules import Happened, Limit, Missing, Rule, Scope, View, rules_of
 
-_VIEWS = {View.LEVEL: "", View.INCREASE: "increase of ", View.RATE: "rate of ", View.RESET: "reset of "}
+_VIEWS = {View.LEVEL: "", View.INCREASE: "increase of ", View.RATE: "rate of ", View.SHARE: "increase of ", View.RESET: "reset of "}
 _SCOPES = {Scope.ANYWHERE: "", Scope.RUN: ", on a node of a run", Scope.CHECKPOINTS: ", where a run's checkpoints lie"}
 
 
@@ -36,4 +36,5 @@ def _number(code: str) -> tuple[int, str]:
 
 def _limit(limit: Limit) -> str:
     of = f" / {limit.of.name}" if limit.of else ""
-    return f"{_VIEWS[limit.view]}{limit.metric.name}{of} {'>=' if limit.above else '<='} {limit.bad:g}"
+    within = f" within {limit.within:g} s" if limit.within else ""
+    return f"{_VIEWS[limit.view]}{limit.metric.name}{of}{within} {'>=' if limit.above else '<='} {limit.bad:g}"

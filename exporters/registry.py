@@ -10,7 +10,9 @@ from exporters.disks import DiskCollector
 from exporters.host import HostCollector
 from exporters.lustre import LustreCollector
 from exporters.mounts import MountCollector
+from exporters.netdev import NetdevCollector
 from exporters.nfs import NfsCollector
+from exporters.rdma import RdmaCollector
 from exporters.scrape import ScrapeCollector
 from pipeline.catalog.metrics import (
     CACHE,
@@ -26,9 +28,11 @@ from pipeline.catalog.metrics import (
     LUSTRE,
     LUSTRE_TARGET,
     MOUNT,
+    NETDEV,
     NFS,
     NFS_OPERATION,
     NFS_SERVER,
+    RDMA_PORT,
     REGION_LINK,
     ROLLOUT_ENGINE,
     SCHED_JOB,
@@ -61,9 +65,10 @@ COLLECTORS: Final = (
     Entry("disk_health", (DISK_HEALTH,), disk_health.DiskHealthCollector, disk_health.EVERY),
     Entry("cgroup", (CGROUP,), CgroupCollector),
     Entry("gpu", (GPU, GPU_LINK, GPU_PARTITION, GPU_PROCESS), gpu.GpuCollector, gpu.EVERY),
-    Entry(
-        "scrape", (SCRAPE, ROLLOUT_ENGINE, CACHE, REGION_LINK), ScrapeCollector
-    ),  # readings of other families, too, where no one else has them (natives.py)
+    Entry("rdma_port", (RDMA_PORT,), RdmaCollector),
+    Entry("netdev", (NETDEV,), NetdevCollector),
+    # The scrape gives readings of other families, too, where no one else has them (natives.py).
+    Entry("scrape", (SCRAPE, ROLLOUT_ENGINE, CACHE, REGION_LINK), ScrapeCollector),
     Entry("scheduler", (SCHED_NODE, SCHED_JOB), scheduler.SchedulerCollector, scheduler.EVERY),
     Entry("redfish", (CHASSIS,), redfish.RedfishCollector, redfish.EVERY),
     Entry("clock", (), clock.ClockCollector, clock.EVERY),

@@ -7,6 +7,7 @@ from exporters.foreign.dcgm import DCGM
 from exporters.foreign.names import Name as Name
 from exporters.foreign.names import NameMap as NameMap
 from exporters.foreign.node_exporter import NODE_EXPORTER
+from exporters.foreign.node_exporter_rdma import NODE_EXPORTER_RDMA
 from exporters.foreign.vllm import VLLM
 
-NAME_MAPS: Final[tuple[NameMap, ...]] = (*NODE_EXPORTER, *DCGM, *VLLM, *CACHES)
+NAME_MAPS: Final[tuple[NameMap, ...]] = (*NODE_EXPORTER, *NODE_EXPORTER_RDMA, *DCGM, *VLLM, *CACHES)

@@ -56,7 +56,7 @@ class Api:
         while True:
             answer = self._get(path, {"limit": str(PAGE), **({"continue": token} if token else {})})
             yield answer
-            token = (answer.get("metadata") or {}).get("continue") or ""
+            token = _meta(answer, "continue")
             if not token:
                 return
 
@@ -116,6 +116,13 @@ def _parsed(text: bytes) -> Object:
     return told
 
 
+def _meta(told: Object, key: str) -> str:
+    """A word of an object's metadata, "" where there is none."""
+    meta = told.get("metadata")
+    word = meta.get(key) if isinstance(meta, dict) else None
+    return word if isinstance(word, str) else ""
+
+
 class Follower:
     """Follows one resource in a thread of its own; `take` gives what has changed. `reduce` makes objects small before they are kept.
     `heard` is set once the server has answered, well or not."""
@@ -164,7 +171,7 @@ class Follower:
         """Takes the list in; its version. It is handed over only when it is whole."""
         found, version = [Change("BEGUN", {})], ""
         for answer in self._api.list(self.path):
-            version = str((answer.get("metadata") or {}).get("resourceVersion") or "")
+            version = _meta(answer, "resourceVersion")
             items = answer.get("items")
             found += [Change("LISTED", self._reduce(one)) for one in (items if isinstance(items, list) else ()) if isinstance(one, dict)]
             if len(found) > MOST:
@@ -183,7 +190,7 @@ class Follower:
                 if object_.get("code") == 410:
                     raise Gone
                 raise OSError(f"the watch ended with an error: {str(object_.get('message'))[:200]}")
-            version = str((object_.get("metadata") or {}).get("resourceVersion") or version)
+            version = _meta(object_, "resourceVersion") or version
             if how in ("ADDED", "MODIFIED", "DELETED"):
                 self._put(Change(how, self._reduce(object_)))
             if self._overrun or self._stop.is_set():

@@ -38,12 +38,12 @@ Record = Mapping[str, str]
 
 def records(text: str) -> list[Record]:
     """The records of `scontrol -o show …`, one a line, by its own names of fields; a value may hold blanks."""
-    return [fields for line in text.splitlines() if (fields := dict(_fields(line)))]
+    return [fields for line in text.split("\n") if (fields := dict(_fields(line)))]
 
 
 def _fields(line: str) -> Iterator[tuple[str, str]]:
     found = list(_FIELD.finditer(line))
-    for this, following in zip(found, [*found[1:], None], strict=True):
+    for this, following in zip(found, [*found, None][1:], strict=True):
         value = line[this.end() : following.start() if following else len(line)].strip()
         yield this[1], "" if value in ("(null)", "None", "N/A", "n/s") else value
 

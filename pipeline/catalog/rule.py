@@ -16,6 +16,7 @@ class View(StrEnum):
     LEVEL = "level"  # the value, or its ratio to another metric
     INCREASE = "increase"  # since the reading before; of a counter that began anew, its value
     RATE = "rate"  # the increase a second; not over a gap
+    SHARE = "share"  # the increase as a share of that of `of`; not over a gap
     RESET = "reset"  # 1 where it is less than at the reading before, else 0
 
 
@@ -42,7 +43,7 @@ class Hold:
 class Limit:
     """A condition on a metric: bad from `bad` on, good again from `good` on, upwards or downwards as the two lie.
 
-    Where both are equal, what is not bad is good. `of` makes it a ratio.
+    Where both are equal, what is not bad is good. `of` makes it a ratio. `within` makes an increase one over so many seconds.
     """
 
     metric: Metric
@@ -51,6 +52,7 @@ class Limit:
     above: bool = True  # whether bad lies above good
     of: Metric | None = None
     view: View = View.LEVEL
+    within: float = 0.0
 
     def says(self, value: float) -> bool | None:
         """True: bad; False: good; None: between the two limits."""

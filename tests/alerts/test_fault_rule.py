@@ -284,8 +284,11 @@ def test_a_row_is_whole(row: Rule) -> None:
         assert names == {row.family.name}, "all limits of a row are read together"
         assert all((limit.bad >= limit.good) is limit.above or limit.bad == limit.good for limit in row.when)
         assert not row.turned or all(limit.view is View.LEVEL for limit in row.when)
+        for limit in row.when:
+            assert not limit.within or (limit.view is View.INCREASE and f"'{limit.metric.name}' AS metric" in sql("counts_since"))
+            assert (limit.view is View.SHARE) <= (limit.of is not None)
     told = row.when.kind.attrs if isinstance(row.when, Happened) else row.family.identity
-    assert not row.entity or row.entity in (*told, "rank", "device")
+    assert not row.entity or row.entity in (*told, "rank", "device", "port")
     assert max(row.hold.seconds, row.clear.seconds) <= 60, "longer than a new leader looks back"
     assert row.says and row.cleared
 

@@ -26,6 +26,21 @@ USAGES = {
     "/mnt/jfs": Usage(1 << 50, 1 << 49, 0, 0),
     "/scratch": Usage(2_000_000_000_000, 0, 0, 0),
 }
+DRIVERS = {  # what mlx5's `ethtool -S` says, a few of its lines
+    "eth2": {
+        "rx_packets_phy": 7000,
+        "rx_global_pause": 0,
+        "rx_prio0_pause": 0,
+        "rx_prio3_pause": 400,
+        "rx_prio3_pause_duration": 2_500_000,
+        "tx_prio3_pause": 30,
+        "tx_prio3_pause_duration": 1_000,
+        "tx_prio4_pause": 2,
+        "rx_pcs_symbol_err_phy": 5,
+        "rx_discards_phy": 6,
+        "tx_discards_phy": 1,
+    }
+}
 
 
 PROBED = {"/mnt/big data/ckpt": Written(0.001, 0.02, 0.0005, 0.0001)}
@@ -91,6 +106,7 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
         cgroups=FIXTURES / "sys/fs/cgroup",
         kmsg=FIXTURES / "kmsg",
         clock_offset=lambda: 0.25,
+        ethtool=lambda interface: DRIVERS.get(interface, {}),
         ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
         settings=AgentSettings(
             probe_paths=tuple(map(Path, PROBED)),

@@ -84,6 +84,11 @@ def test_what_is_not_a_number_is_absent_not_zero() -> None:
     assert reading.values["host.load1"] is None
 
 
+def test_an_rdma_port_is_its_device_and_port() -> None:
+    (reading,), _ = translated('node_infiniband_port_data_received_bytes_total{device="mlx5_0",port="1"} 4000\n')
+    assert (reading.identity, reading.values["rdma_port.received"]) == ({"node": "node1", "port": "mlx5_0:1"}, 4000)
+
+
 GPU_LABELS = 'gpu="3",UUID="GPU-aa",pci_bus_id="00000000:3B:00.0",device="nvidia3",modelName="NVIDIA H100",Hostname="GPU-7"'
 
 

@@ -7,6 +7,11 @@ reports agree from the start. What shows an explicit fault is a row in `rules/`.
 from pipeline.catalog.fault import Fault as Fault
 from pipeline.catalog.faults.communication import COLLECTIVE_HANG as COLLECTIVE_HANG
 from pipeline.catalog.faults.communication import COMMUNICATION
+from pipeline.catalog.faults.communication import CONGESTION as CONGESTION
+from pipeline.catalog.faults.communication import LINK_DEGRADED as LINK_DEGRADED
+from pipeline.catalog.faults.communication import LINK_DOWN as LINK_DOWN
+from pipeline.catalog.faults.communication import LINK_FLAP as LINK_FLAP
+from pipeline.catalog.faults.communication import RDMA_RETRANSMITS as RDMA_RETRANSMITS
 from pipeline.catalog.faults.compute import COMPUTE
 from pipeline.catalog.faults.compute import GPU_DRIVER_HANG as GPU_DRIVER_HANG
 from pipeline.catalog.faults.compute import GPU_ECC_UNCORRECTABLE as GPU_ECC_UNCORRECTABLE

@@ -19,6 +19,8 @@ from pipeline.catalog.metrics.gpu import GPU_PARTITION as GPU_PARTITION
 from pipeline.catalog.metrics.gpu import GPU_PROCESS as GPU_PROCESS
 from pipeline.catalog.metrics.host import CGROUP as CGROUP
 from pipeline.catalog.metrics.host import HOST as HOST
+from pipeline.catalog.metrics.network import NETDEV as NETDEV
+from pipeline.catalog.metrics.network import RDMA_PORT as RDMA_PORT
 from pipeline.catalog.metrics.network_storage import LUSTRE as LUSTRE
 from pipeline.catalog.metrics.network_storage import LUSTRE_TARGET as LUSTRE_TARGET
 from pipeline.catalog.metrics.network_storage import NFS as NFS
@@ -40,6 +42,8 @@ FAMILIES: tuple[Family, ...] = (
     *_STORAGE,
     CGROUP,
     CHASSIS,
+    RDMA_PORT,
+    NETDEV,
     GPU,
     GPU_LINK,
     GPU_PARTITION,

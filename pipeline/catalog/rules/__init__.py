@@ -16,6 +16,8 @@ from pipeline.catalog.metrics import (
     HOST,
     LUSTRE_TARGET,
     MOUNT,
+    NETDEV,
+    RDMA_PORT,
     REGION_LINK,
     SCHED_JOB,
     SCHED_NODE,
@@ -31,13 +33,14 @@ from pipeline.catalog.rule import Rule as Rule
 from pipeline.catalog.rule import Scope as Scope
 from pipeline.catalog.rule import View as View
 from pipeline.catalog.rules.caches import CACHES
+from pipeline.catalog.rules.communication import COMMUNICATION
 from pipeline.catalog.rules.compute import COMPUTE
 from pipeline.catalog.rules.kernel import KERNEL
 from pipeline.catalog.rules.scheduler import SCHEDULER
 from pipeline.catalog.rules.storage import STORAGE
 from pipeline.catalog.rules.xids import XIDS
 
-RULES: tuple[Rule, ...] = (*STORAGE, *CACHES, *KERNEL, *XIDS, *COMPUTE, *SCHEDULER)
+RULES: tuple[Rule, ...] = (*STORAGE, *CACHES, *KERNEL, *XIDS, *COMPUTE, *COMMUNICATION, *SCHEDULER)
 
 FAMILIES: tuple[Family, ...] = (
     HOST,
@@ -45,6 +48,8 @@ FAMILIES: tuple[Family, ...] = (
     CGROUP,
     GPU,
     GPU_LINK,
+    RDMA_PORT,
+    NETDEV,
     SCHED_NODE,
     SCHED_JOB,
     DISK,
