@@ -5,7 +5,7 @@ from alerts.detectors.registry import DETECTORS
 from pipeline.catalog.faults import RESTART_LOOP, Fault
 from pipeline.catalog.rules import Happened, Limit, Missing, Rule, Scope, View, rules_of
 
-_VIEWS = {View.LEVEL: "", View.INCREASE: "increase of ", View.RATE: "rate of ", View.RESET: "reset of "}
+_VIEWS = {View.LEVEL: "", View.INCREASE: "increase of ", View.RATE: "rate of ", View.SHARE: "increase of ", View.RESET: "reset of "}
 _SCOPES = {Scope.ANYWHERE: "", Scope.RUN: ", on a node of a run", Scope.CHECKPOINTS: ", where a run's checkpoints lie"}
 
 
@@ -21,7 +21,7 @@ def described(rule: Rule) -> str:
     when = rule.when
     if isinstance(when, Happened):
         often = f"{when.times} times within {when.within:g} s" if when.times > 1 else ""
-        what = " ".join(filter(None, ("event", when.kind.name, when.code, often)))
+        what = " ".join(filter(None, ("event", when.kind.name, when.code, ", ".join(sorted(when.codes, key=_number)), often)))
     elif isinstance(when, Missing):
         what = f"a {when.family.name} that is no longer there"
     else:
@@ -30,6 +30,11 @@ def described(rule: Rule) -> str:
     return what + turned + _SCOPES[rule.scope]
 
 
+def _number(code: str) -> tuple[int, str]:
+    return (int(code) if code.isdigit() else 0, code)
+
+
 def _limit(limit: Limit) -> str:
     of = f" / {limit.of.name}" if limit.of else ""
-    return f"{_VIEWS[limit.view]}{limit.metric.name}{of} {'>=' if limit.above else '<='} {limit.bad:g}"
+    within = f" within {limit.within:g} s" if limit.within else ""
+    return f"{_VIEWS[limit.view]}{limit.metric.name}{of}{within} {'>=' if limit.above else '<='} {limit.bad:g}"

@@ -8,9 +8,12 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Final
 
+from alerts.growth import Growth
 from alerts.watched import Place, Said, Standing, Watched, judge, missed
+from pipeline.catalog.metrics import BY_NAME as METRICS
 from pipeline.catalog.metrics import HOST, MOUNT
 from pipeline.catalog.rules import RANK, RULES, Happened, Missing, Rule
+from pipeline.queries.counts_since import counts_since
 from pipeline.queries.devices_named import devices_named
 from pipeline.queries.fault_events import fault_events
 from pipeline.queries.readings_first import readings_first
@@ -40,6 +43,7 @@ class _Device:
     seen_at: datetime
     standings: list[Standing]
     last: dict[str, tuple[datetime, float]] = field(default_factory=dict)
+    grown: dict[str, Growth] = field(default_factory=dict)
 
 
 class Watch:
@@ -49,6 +53,7 @@ class Watch:
         self._store = store
         self._rules = rules
         self._order = {id(rule): n for n, rule in enumerate(rules)}
+        self._over = _windows(rules)
         self._kinds = sorted({rule.when.kind.name for rule in rules if isinstance(rule.when, Happened)})
         self._gap = 3 * interval + 5
         self._due = 0.0
@@ -79,6 +84,8 @@ class Watch:
             self._overlap = OVERLAP if len(readings) <= ROWS else SHORT
             self._read_to, self._due, self._fresh = now, monotonic + READ_SECONDS + len(readings) // ROWS, False
         self._remember(first, {r.device_id for r in readings})
+        if begin and readings:
+            self._recall(readings, now)
         if readings or events:
             self._take(readings, events)
             self._forget(now)
@@ -119,6 +126,24 @@ class Watch:
                 if standing.rule.turned and judge(standing.rule, (reading.at, reading.values), {}, self._gap)[0] is Said.GOOD:
                     standing.was_good = True
 
+    def _recall(self, readings: Iterable[DeviceReading], now: datetime) -> None:
+        """How the counters grew before this leader began to look, for the rules that ask for an increase over a while."""
+        there: dict[int, tuple[_Device, datetime]] = {}  # with its first reading that this leader looks at
+        for reading in sorted(readings, key=lambda one: one.at):
+            if reading.device_id not in there and (device := self._device(reading)) is not None:
+                there[reading.device_id] = device, reading.at
+        for count in counts_since(self._store, now - timedelta(seconds=max(self._over.values()))) if self._over else ():
+            device, until = there.get(count.device_id, (None, now))
+            if device is not None and count.metric in self._over and count.first < until:
+                for at in (count.first, min(count.last, until - _TICK)):
+                    self._grow(device, count.metric, at, count.value)
+
+    def _grow(self, device: _Device, name: str, at: datetime, value: float) -> None:
+        growth = device.grown.get(name)
+        if growth is None:
+            growth = device.grown[name] = Growth(METRICS[name][1], self._over[name])
+        growth.add(at, value)
+
     def _take(self, readings: Sequence[DeviceReading], events: Sequence[Event]) -> None:
         """In the order in which it happened, an event before a reading of the same time."""
         told: list[tuple[datetime, int, Event | DeviceReading]] = [(e.at, 0, e) for e in events]
@@ -143,8 +168,10 @@ class Watch:
             return False
         device.seen_at = reading.at
         known = {name: value for name, value in reading.values.items() if value is not None}
+        for name in self._over.keys() & known.keys():
+            self._grow(device, name, reading.at, known[name])
         for standing in device.standings:
-            said, value = judge(standing.rule, (reading.at, reading.values), device.last, self._gap)
+            said, value = judge(standing.rule, (reading.at, reading.values), device.last, self._gap, device.grown)
             shown = known if value is None else {"value": value, **known}
             self._observe(standing, reading.at, said, shown)
         if reading.family is HOST:
@@ -168,9 +195,7 @@ class Watch:
         labels = _event_labels(event)
         for number, rule in enumerate(self._rules):
             when = rule.when
-            if not isinstance(when, Happened) or when.kind.name != event.kind or (when.code and when.code != event.code):
-                continue
-            if not event.node or not _applies(rule, labels):
+            if not isinstance(when, Happened) or not when.fits(event.kind, event.code) or not event.node or not _applies(rule, labels):
                 continue
             standing = self._event_standing(rule, event.node, labels, event.at)
             times = self._times.setdefault((number, standing.place.key), [])
@@ -247,6 +272,15 @@ class Watch:
         left[:] = [s for s in left if s is not standing]
         if not left:
             del self._standings[standing.rule.fault.name, standing.place.key]
+
+
+def _windows(rules: Iterable[Rule]) -> dict[str, float]:
+    """The metrics whose increase a rule looks at over a while, and the longest such while in seconds."""
+    found: dict[str, float] = {}
+    for limit in (limit for rule in rules if isinstance(rule.when, tuple) for limit in rule.when):
+        if limit.within:
+            found[limit.metric.name] = max(limit.within, found.get(limit.metric.name, 0.0))
+    return found
 
 
 def _event_labels(event: Event) -> dict[str, str]:

@@ -9,15 +9,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
-from pipeline.catalog.metrics import Kind
+from alerts.growth import STALE as STALE
+from alerts.growth import Growth, increase
 from pipeline.catalog.rules import Hold, Limit, Missing, Rule, View
 
 GONE = 3  # passes over its node's other devices without it, after which a device is no longer there
-STALE = 600.0  # seconds; an increase since a reading that is older happened nobody knows when
 KEPT = 6  # observations that a finding's evidence shows
 
 Values = Mapping[str, float | None]
+Before = Mapping[str, tuple[datetime, float]]
 Observation = tuple[datetime, Mapping[str, float | str]]
+NOTHING: Mapping[str, Growth] = {}
 
 
 class Said(Enum):
@@ -139,11 +141,14 @@ def missed(passes: Sequence[datetime], seen_at: datetime) -> int:
     return sum(at > seen_at for at in passes)
 
 
-def judge(rule: Rule, now: tuple[datetime, Values], before: Mapping[str, tuple[datetime, float]], gap: float) -> tuple[Said, float | None]:
-    """What a reading says about a rule of limits, and the value of its first limit. `before` holds each metric's last known value."""
+def judge(
+    rule: Rule, now: tuple[datetime, Values], before: Before, gap: float, grown: Mapping[str, Growth] = NOTHING
+) -> tuple[Said, float | None]:
+    """What a reading says about a rule of limits, and the value of its first limit. `before` holds each metric's last known value,
+    `grown` how the counters grew up to this reading that a limit looks at over a while."""
     if not isinstance(rule.when, tuple):
         return (Said.GOOD if isinstance(rule.when, Missing) else Said.UNKNOWN), None
-    found = [(limit, value_of(limit, now, before, gap)) for limit in rule.when]
+    found = [(limit, value_of(limit, now, before, gap, grown)) for limit in rule.when]
     says = [Said.UNKNOWN if value is None else _SAYS[limit.says(value)] for limit, value in found]
     if all(said is Said.BAD for said in says):
         told = Said.BAD
@@ -155,7 +160,7 @@ def judge(rule: Rule, now: tuple[datetime, Values], before: Mapping[str, tuple[d
 _SAYS = {True: Said.BAD, False: Said.GOOD, None: Said.BETWEEN}
 
 
-def value_of(limit: Limit, now: tuple[datetime, Values], before: Mapping[str, tuple[datetime, float]], gap: float) -> float | None:
+def value_of(limit: Limit, now: tuple[datetime, Values], before: Before, gap: float, grown: Mapping[str, Growth] = NOTHING) -> float | None:
     """What a limit compares, None where it is not known."""
     at, values = now
     value = values.get(limit.metric.name)
@@ -164,14 +169,29 @@ def value_of(limit: Limit, now: tuple[datetime, Values], before: Mapping[str, tu
     if limit.view is View.LEVEL:
         of = values.get(limit.of.name) if limit.of else 1.0
         return value / of if of else None
+    if limit.within:
+        growth = grown.get(limit.metric.name)
+        return growth.over(limit.within) if growth else None
     earlier = before.get(limit.metric.name)
     if earlier is None:
         return None
-    apart = (at - earlier[0]).total_seconds()
     if limit.view is View.RESET:
         return 1.0 if value < earlier[1] else 0.0
-    fell = value < earlier[1] and limit.metric.kind is Kind.COUNTER  # it began anew: all of it came since
-    increase = value if fell else value - earlier[1]
+    apart = (at - earlier[0]).total_seconds()
+    rise = increase(limit.metric, earlier[1], value)
+    if rise is None:
+        return None
     if limit.view is View.INCREASE:
-        return increase if apart <= STALE else None
-    return increase / apart if 0 < apart <= gap else None
+        return rise if apart <= STALE else None
+    if not 0 < apart <= gap:
+        return None
+    return _share(rise, limit, earlier[0], values, before) if limit.view is View.SHARE else rise / apart
+
+
+def _share(rise: float, limit: Limit, since: datetime, values: Values, before: Before) -> float | None:
+    """An increase as a share of another one in the same time; of nothing there is no share, but for none of it."""
+    value, earlier = (values.get(limit.of.name), before.get(limit.of.name)) if limit.of else (None, None)
+    whole = increase(limit.of, earlier[1], value) if limit.of and value is not None and earlier and earlier[0] == since else None
+    if whole:
+        return rise / whole
+    return 0.0 if whole == rise == 0 else None

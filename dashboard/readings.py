@@ -24,11 +24,13 @@ def help_of(metric: Metric) -> str:
 
 
 def amount(metric: Metric, value: float) -> str:
-    """A value with its unit: `512 GB`, `3 min 20 s`, `41.0 °C`, `yes`."""
+    """A value with its unit: `512 GB`, `50 GB/s`, `3 min 20 s`, `41.0 °C`, `yes`."""
     if _SINCE_1970 in metric.help:
         return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     if metric.unit == "By":
         return size(value)
+    if metric.unit == "By/s":
+        return f"{size(value)}/s"
     if metric.unit == "s":
         return f"{value * 1000:.1f} ms" if 0 < value < 0.001 else words.duration(value) if value else "0 s"
     if (metric.low, metric.high) == (0, 1) and value in (0, 1) and metric.type.value.startswith("UInt"):

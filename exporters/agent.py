@@ -11,21 +11,24 @@ from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
+from exporters import gpu_inventory
 from exporters.collector import Site
 from exporters.cursors import Cursors
 from exporters.encode import Accepted, accept, prometheus_text
 from exporters.health import Health
 from exporters.judge import Judge
+from exporters.natives import Natives
 from exporters.pages import Board, PageServer, metrics_page
 from exporters.passes import Outcome, Runner, Schedule
 from exporters.registry import COLLECTORS, Entry
+from exporters.sending import foreign
 from exporters.sending.leftovers import folder_of
 from exporters.sending.metrics import MetricMessages
 from exporters.sending.sender import Sender
 from exporters.sources import procfs
 from exporters.training import RingPoller
 from pipeline.catalog.events import AGENT_STARTED, COLLECTOR_FAILED, EventKind
-from pipeline.catalog.metrics import AGENT
+from pipeline.catalog.metrics import AGENT, GPU
 from pipeline.clock import monotonic, utcnow
 from pipeline.errors import SettingsError
 from pipeline.records import Event
@@ -49,9 +52,18 @@ class Agent:
         self._kept_in = Cursors(settings.state_dir / "agent.collectors.json")
         self._kept = self._kept_in.load()
         self._rings = RingPoller(settings.ring_dir, settings.node, site.proc, site.ticks, self._cursors.load())
-        site = replace(site, ranks=self._rings.ranks, kept=dict(self._kept), settings=settings.agent)
+        self._gpus = gpu_inventory.addresses(self._kept)
+        site = replace(
+            site,
+            ranks=self._rings.ranks,
+            kept=dict(self._kept),
+            settings=settings.agent,
+            gpus=lambda: self._gpus,
+            clock_offset=sender.clock_offset,
+        )
         self._runners = _runners(settings, site, entries)
         self._schedule, self._judge = Schedule(self._runners, settings.node), Judge(settings.node)
+        self._natives = Natives(entries)
         self._intervals = {runner.name: runner.every for runner in self._runners}
         self._messages: dict[str, MetricMessages] = {}
         self._health = Health(sender.stats)
@@ -96,9 +108,12 @@ class Agent:
             self._send_events(events)
             self._sender.flush()
         self._kept |= outcome.kept
+        self._gpus = self._gpus | _gpus_in(outcome.readings)
         self._heard.add(outcome.name)
         if not outcome.error:
-            self._show(outcome.name, outcome.readings, now, clock + STALE_PASSES * self._intervals[outcome.name])
+            readings = self._natives.without(outcome.name, outcome.readings, clock)
+            self._show(outcome.name, readings, now, clock + STALE_PASSES * self._intervals[outcome.name], clock)
+            self._sender.send_metrics(foreign.encode(outcome.foreign, now))
 
     def _tell_of_itself(self, now: datetime, clock: float) -> None:
         """The agent's own readings, every interval; for the first time as soon as every collector was heard of, or should have been."""
@@ -108,11 +123,12 @@ class Agent:
             return
         self._told = True
         self._about_due = clock + self._settings.agent.interval
-        self._show(AGENT.name, accept(self._judge.readings())[0], now, clock + STALE_PASSES * self._settings.agent.interval)
+        self._show(AGENT.name, accept(self._judge.readings())[0], now, clock + STALE_PASSES * self._settings.agent.interval, clock)
         self._sender.send_metrics(self._health.scopes())
 
-    def _show(self, name: str, readings: Sequence[Accepted], now: datetime, until: float) -> None:
-        self.board.put(name, prometheus_text(readings), until)
+    def _show(self, name: str, readings: Sequence[Accepted], now: datetime, until: float, clock: float) -> None:
+        self._natives.note(name, readings, until)
+        self.board.put(name, prometheus_text(self._natives.own(name, readings, clock)), until)
         self._sender.send_metrics(self._messages.setdefault(name, MetricMessages()).encode(readings, now))
 
     def _send_events(self, events: Iterable[Event]) -> None:
@@ -153,8 +169,11 @@ def one_pass(settings: Settings, site: Site, entries: Sequence[Entry] = COLLECTO
     outcomes = look(settings, site, entries)
     for outcome in outcomes:
         judge.failed(outcome, now.timestamp())
-    texts = [prometheus_text(outcome.readings) for outcome in outcomes]
-    return "".join(texts) + prometheus_text(accept(judge.readings())[0])
+    natives = Natives(entries)
+    for outcome in outcomes:
+        natives.note(outcome.name, outcome.readings, math.inf)
+    readings = [reading for outcome in outcomes for reading in natives.without(outcome.name, outcome.readings, 0.0)]
+    return prometheus_text(readings) + prometheus_text(accept(judge.readings())[0])
 
 
 def look(settings: Settings, site: Site, entries: Sequence[Entry] = COLLECTORS) -> list[Outcome]:
@@ -172,6 +191,12 @@ def _runners(settings: Settings, site: Site, entries: Sequence[Entry], every: fl
     """A runner for each collector; `every` in place of its own pace, where it is to work once."""
     paces = [(entry, every or entry.every or settings.agent.interval) for entry in entries]
     return [Runner(entry.name, entry.make(site), pace, settings.agent.timeout) for entry, pace in paces]
+
+
+def _gpus_in(readings: Iterable[Accepted]) -> dict[str, str]:
+    """UUIDs by PCI address, of the GPUs among the readings."""
+    labels = [dict(reading.labels) for reading in readings if reading.family is GPU]
+    return {told["pci"]: told["uuid"] for told in labels if told.get("pci")}
 
 
 def _loop(agent: Agent, interval: float, stop: threading.Event) -> None:

@@ -13,6 +13,7 @@ def said_with(words: str, standing: Standing, seen: Observation | None) -> str:
     """`words` with the values of `seen` in their holes; a hole that nothing fills says "?"."""
     values: Mapping[str, float | str] = seen[1] if seen else {}
     filled = {name: value for name, value in standing.place.labels.items()}
+    filled |= {name: value for name, value in values.items() if isinstance(value, str)}  # of the newest event, where it is one
     filled |= {name.replace(".", "_"): _amount(name, value) for name, value in values.items() if name in BY_NAME}
     filled["place"] = standing.place.value or standing.place.node
     filled["value"] = _first(standing, values.get("value"))
@@ -46,16 +47,20 @@ def _amount(name: str, value: float | str) -> str:
 def _in_unit(metric: Metric, value: float) -> str:
     if metric.unit == "By":
         return size(value)
+    if metric.unit == "By/s":
+        return f"{size(value)}/s"
     return seconds(value) if metric.unit == "s" else f"{value:,.0f}" if value == int(value) else f"{value:.1f}"
 
 
 def _first(standing: Standing, value: float | str | None) -> str:
-    """The value that the first limit compares: a share in percent, an increase as a count."""
+    """The value that the first limit compares: a share, also of time, in percent; an increase as a count."""
     if not isinstance(standing.rule.when, tuple) or not isinstance(value, float):
         return "?"
     limit = standing.rule.when[0]
-    if limit.of or limit.view is View.RATE:
-        return f"{value:.0%}"
+    if limit.of or (limit.view is View.RATE and limit.metric.unit == "s"):
+        return f"{value:.0%}" if value >= 0.1 or not value else f"{100 * value:.2g}%"
+    if limit.view is View.RATE:
+        return f"{_in_unit(limit.metric, value)} a second"
     return _processes(value) if limit.metric.name.endswith("oom_kills") else _in_unit(limit.metric, value)
 
 

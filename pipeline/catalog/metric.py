@@ -25,13 +25,14 @@ class Metric:
     """One quantity in base units. `low` and `high` bound what is believed (None: no bound)."""
 
     name: str
-    unit: str  # UCUM: By, s, 1, Hz, W, Cel; "1" is a ratio or a count
+    unit: str  # UCUM: By, By/s, s, 1, Hz, W, Cel; "1" is a ratio or a count
     kind: Kind
     type: ColumnType
     low: float | None
     high: float | None
     help: str
-    width: int = 64  # bits of a counter
+    width: int = 64  # bits of a counter; after its largest value it begins at 0 again
+    saturates: bool = False  # or stays there, until somebody resets it
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ class View(StrEnum):
     LEVEL = "level"  # the value, or its ratio to another metric
     INCREASE = "increase"  # since the reading before; of a counter that began anew, its value
     RATE = "rate"  # the increase a second; not over a gap
+    SHARE = "share"  # the increase as a share of that of `of`; not over a gap
     RESET = "reset"  # 1 where it is less than at the reading before, else 0
 
 
@@ -42,7 +43,7 @@ class Hold:
 class Limit:
     """A condition on a metric: bad from `bad` on, good again from `good` on, upwards or downwards as the two lie.
 
-    Where both are equal, what is not bad is good. `of` makes it a ratio.
+    Where both are equal, what is not bad is good. `of` makes it a ratio. `within` makes an increase one over so many seconds.
     """
 
     metric: Metric
@@ -51,6 +52,7 @@ class Limit:
     above: bool = True  # whether bad lies above good
     of: Metric | None = None
     view: View = View.LEVEL
+    within: float = 0.0
 
     def says(self, value: float) -> bool | None:
         """True: bad; False: good; None: between the two limits."""
@@ -63,12 +65,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """An event of `kind` (with `code`, where one is given), `times` of them `within` seconds."""
+    """An event of `kind` (with `code`, or one of `codes`, where such are given), `times` of them `within` seconds."""
 
     kind: EventKind
     code: str = ""
     times: int = 1
     within: float = 0.0
+    codes: frozenset[str] = frozenset()
+
+    def fits(self, kind: str, code: str) -> bool:
+        """Whether an event is one of those."""
+        return kind == self.kind.name and (not self.code or code == self.code) and (not self.codes or code in self.codes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,6 +56,13 @@ def stack(tmp_path: Path, pager: Pager) -> Iterator[Stack]:
 
 @pytest.fixture
 def node(stack: Stack, tmp_path: Path) -> Iterator[Node]:
+    with agent_on(stack, tmp_path, 'mount -t tmpfs -o size=4m real "$1"') as made:
+        yield made
+
+
+@contextmanager
+def agent_on(stack: Stack, tmp_path: Path, mounting: str) -> Iterator[Node]:
+    """An agent in a mount namespace of its own, in which `mounting` has mounted something at "$1"."""
     data = tmp_path / "data"
     data.mkdir()
     ours = {
@@ -65,7 +73,7 @@ def node(stack: Stack, tmp_path: Path) -> Iterator[Node]:
         "SUREFOOT_AGENT__PORT": str(stacks.free_ports(1)[0]),
         "SUREFOOT_INGEST__TOKEN": ingest_token(stack.settings),
     }
-    agent = f'mount -t tmpfs -o size=4m real "$1" && exec "{sys.executable}" -P -m surefoot --config "$2" agent'
+    agent = f'{mounting} && exec "{sys.executable}" -P -m surefoot --config "$2" agent'
     command = ["unshare", "-m", "--propagation", "private", "sh", "-c", agent, "sh", str(data), str(stack.config)]
     with (tmp_path / "agent.log").open("wb") as out:
         process = subprocess.Popen(command, env=os.environ | ours, stdout=out, stderr=subprocess.STDOUT)
@@ -120,6 +128,43 @@ def test_a_real_file_system_that_fills_and_one_that_turns_read_only_are_found_pa
     assert len({one.dedup_key for one in pager.received}) == 2
     texts = [one.body["payload"]["summary"] for one in pager.received if one.action == "trigger"]
     assert all(f"{node.data} on node-b" in text for text in texts), texts
+    store.close()
+
+
+FUSE = Path(__file__).parents[1] / "fakes/fuse_server.py"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="needs /dev/fuse")
+def test_a_real_fuse_file_system_that_stops_answering_is_one_incident_which_is_over_once_it_answers(
+    stack: Stack, pager: Pager, tmp_path: Path
+) -> None:
+    store = Store.connect(stack.settings)
+    orders = tmp_path / "orders"
+    os.mkfifo(orders)
+    told = os.open(orders, os.O_RDWR)  # the server ends, and with it what hangs, when nobody can give it orders any more
+    serve = f'{{ "{sys.executable}" "{FUSE}" "$1" < "{orders}" >/dev/null & true; }}'
+    try:
+        with agent_on(stack, tmp_path, serve) as node:
+            deadline = time.monotonic() + PATIENCE
+            seen = "SELECT count() AS n FROM mount WHERE node = 'node-b' AND size = 4096000000 AND probe_ok = 1"
+            while time.monotonic() < deadline and not store.query(seen)[0]["n"]:
+                time.sleep(0.2)
+            os.write(told, b"stop\n")
+            wait_for(store, node, [("mount_hung", "open")])
+            os.write(told, b"go\n")
+            wait_for(store, node, [("mount_hung", "open"), ("mount_hung", "cleared")])
+            deadline = time.monotonic() + PATIENCE
+            while time.monotonic() < deadline and len(pager.received) < 2:
+                time.sleep(0.2)
+    finally:
+        os.close(told)
+    assert [one.action for one in pager.received] == ["trigger", "resolve"]
+    assert len({one.dedup_key for one in pager.received}) == 1
+    payload = pager.received[0].body["payload"]
+    assert (payload["class"], payload["severity"]) == ("mount_hung", "critical")
+    assert f"{node.data} on node-b" in payload["summary"], payload["summary"]
+    (incident,) = last_incidents(store)
+    assert (incident.layer, incident.node, incident.device) == ("storage", "node-b", str(node.data))
     store.close()
 
 

@@ -60,7 +60,7 @@ def test_mounts_are_unescaped_and_read_only_on_either_side_counts(proc: Path) ->
     found = {m.mount_point: m for m in procfs.mounts(proc)}
     assert found["/mnt/big data"] == Mount("/mnt/big data", "filer:/export/big data", "nfs4", "0:50", False)
     assert found["/scratch"].read_only and not found["/"].read_only
-    assert len(found) == 9
+    assert len(found) == 11
 
 
 def test_of_two_mounts_at_one_place_the_upper_one_is_seen(tmp_path: Path) -> None:
@@ -85,12 +85,12 @@ def test_a_machine_that_tells_nothing_has_no_values_and_not_zeros(tmp_path: Path
 @given(st.binary(max_size=400))
 def test_any_bytes_in_any_file_give_values_or_none_and_never_an_error(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
     root = tmp_path_factory.getbasetemp() / "junk"
-    for name in ("loadavg", "stat", "meminfo", "vmstat", "diskstats", "pressure/io", "self/mountinfo"):
+    for name in ("loadavg", "stat", "meminfo", "vmstat", "diskstats", "pressure/io", "self/mountinfo", "net/rpc/nfsd"):
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(junk)
     procfs.load1(root), procfs.cpu(root, 100.0), procfs.memory(root), procfs.pressure(root, "io"), procfs.oom_kills(root)
-    procfs.disks(root), procfs.mounts(root)
+    procfs.disks(root), procfs.mounts(root), procfs.nfs_server(root)
 
 
 def test_a_mount_is_read_only_as_process_1_sees_it_not_as_a_sandbox_shows_it_and_always_where_its_file_system_is(tmp_path: Path) -> None:

@@ -33,8 +33,9 @@ def test_every_fault_stands_in_the_list_with_what_finds_it_or_what_it_waits_for(
     rows = [line.strip() for line in done.output.splitlines()]
     assert any(row.split(None, 1) == ["rank_crash", "rank_exit"] for row in rows)
     assert "fault_rule: mount.inodes_free / mount.inodes <= 0.02 and mount.read_only <= 0" in rows
-    assert any(row.startswith("gpu_fell_off_bus ") and row.endswith("not covered: waits for the GPU exporter") for row in rows)
-    assert rows[-1] == "16 of 72 faults are covered"
+    assert any(row.startswith("gpu_slow ") and row.endswith("not covered: waits for the slowdown detectors") for row in rows)
+    assert any(row.startswith("hung_task ") and row.endswith("fault_rule: event hung_task") for row in rows)
+    assert rows[-1] == f"{sum(not fault.waits_for for fault in FAULTS)} of {len(FAULTS)} faults are covered"
 
 
 def test_the_same_as_json_is_one_object_on_one_line() -> None:
@@ -43,7 +44,7 @@ def test_the_same_as_json_is_one_object_on_one_line() -> None:
     rows = {row["name"]: row for row in json.loads(done.output)["faults"]}
     assert rows.keys() == {f.name for f in FAULTS}
     assert rows["restart_loop"]["covered_by"] == ["policy: the limits on restarts"]
-    assert (rows["link_down"]["covered_by"], rows["link_down"]["waits_for"]) == ([], "the network's exporter")
+    assert (rows["switch_fault"]["covered_by"], rows["switch_fault"]["waits_for"]) == ([], "the comparison of a switch's ports")
     assert rows["rank_crash"]["first_action"] == "restart_run"
 
 

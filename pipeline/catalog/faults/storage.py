@@ -39,10 +39,40 @@ FILESYSTEM_READ_ONLY = Fault(
     "A file system became read-only",
     "exclude the node",
 )
+DISK_FAILING = Fault(
+    "disk_failing",
+    Layer.STORAGE,
+    Severity.ERROR,
+    30,
+    None,
+    "A disk fails",
+    "drain after checkpoint",
+)
+CACHE_LAYER_FAULT = Fault(
+    "cache_layer_fault",
+    Layer.STORAGE,
+    Severity.ERROR,
+    60,
+    None,
+    "The cache in front of the storage fails",
+    "page storage",
+)
+CROSS_REGION_LAG = Fault(
+    "cross_region_lag",
+    Layer.STORAGE,
+    Severity.WARNING,
+    300,
+    None,
+    "Data comes in slower than it is needed",
+    "page data team",
+)
 
 STORAGE: tuple[Fault, ...] = (
     MOUNT_HUNG,
     MOUNT_STALE_OR_GONE,
     FILESYSTEM_FULL,
     FILESYSTEM_READ_ONLY,
+    DISK_FAILING,
+    CACHE_LAYER_FAULT,
+    CROSS_REGION_LAG,
 )

@@ -1,0 +1,58 @@
+"""Network interfaces, as /sys/class/net tells of them. Knows files and units, no metric names.
+
+`sys` is the root, /sys on a live machine. What is absent or refused is None: an interface that is switched off has no carrier and no
+speed (EINVAL), one without a link the speed -1.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from exporters.sources.attributes import entries, number, text, uevent
+
+_MEGABIT: Final = 1e6 / 8  # bytes a second
+_UNKNOWN: Final = (1 << 32) - 1  # the speed that older kernels print for -1
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """An interface. `speed` is bytes a second; `statistics` are the kernel's, by its names; words that are not known are ""."""
+
+    name: str
+    bond: bool
+    driver: str
+    address: str
+    carrier: int | None
+    speed: float | None
+    changes: int | None
+    statistics: Mapping[str, int]
+
+
+def interfaces(sys: Path) -> Iterator[Interface]:
+    """The interfaces that are real devices, and bonds; not the virtual functions that a device here has given away."""
+    for name in entries(sys / "class/net"):
+        folder = f"{sys}/class/net/{name}"
+        bond = os.path.exists(f"{folder}/bonding")
+        if not bond and not os.path.exists(f"{folder}/device"):
+            continue
+        if os.path.exists(f"{folder}/device/physfn"):
+            continue
+        told = uevent(f"{folder}/device")
+        mbits = number(f"{folder}/speed")
+        counts = ((one, number(f"{folder}/statistics/{one}")) for one in entries(f"{folder}/statistics"))
+        yield Interface(
+            name,
+            bond,
+            driver="bonding" if bond else told.get("DRIVER", ""),
+            address=told.get("PCI_SLOT_NAME", ""),
+            carrier=_flag(text(f"{folder}/carrier")),
+            speed=mbits * _MEGABIT if mbits and mbits < _UNKNOWN else None,
+            changes=number(f"{folder}/carrier_changes"),
+            statistics={one: count for one, count in counts if count is not None},
+        )
+
+
+def _flag(word: str) -> int | None:
+    return {"0": 0, "1": 1}.get(word)

@@ -1,0 +1,409 @@
+"""Kubernetes, against a server that speaks its watch protocol: resume, 410, repeated events, and what pods and nodes say."""
+
+import json
+import threading
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporters.collector import Reading, Site
+from exporters.kube import MOST_EVENTS, EventCounts, KubeWatch
+from exporters.sources import kube, kube_api
+from exporters.sources.kube_api import Api, Change, Follower
+from pipeline.records import Event
+from pipeline.settings import AgentSettings, KubernetesSettings
+
+AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
+LIMIT = 10.0  # seconds that a test waits for what must come
+
+
+@dataclass
+class Cluster:
+    """An API server's state: the objects by path, what happened to them in order, and the requests that came."""
+
+    objects: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    log: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
+    version: int = 100
+    oldest: int = 0  # versions before it are gone
+    asked: deque[tuple[str, dict[str, str]]] = field(default_factory=deque)
+    ends: threading.Condition = field(default_factory=threading.Condition)
+    hang_up: int = 0  # watches opened before this many hang-ups end
+    token: str = "secret"
+
+    def put(self, path: str, told: dict[str, Any], how: str = "") -> None:
+        with self.ends:
+            self.version += 1
+            mine = self.objects.setdefault(path, {})
+            uid = told["metadata"]["uid"]
+            kind = how or ("MODIFIED" if uid in mine else "ADDED")
+            told = {**told, "metadata": {**told["metadata"], "resourceVersion": str(self.version)}}
+            mine.pop(uid) if kind == "DELETED" else mine.update({uid: told})
+            self.log.append((self.version, path, {"type": kind, "object": told}))
+            self.ends.notify_all()
+
+    def end_watches(self) -> None:
+        with self.ends:
+            self.hang_up += 1
+            self.ends.notify_all()
+
+    def forget(self) -> None:
+        """Compacts the log: who stood before now is told 410."""
+        with self.ends:
+            self.version += 1
+            self.oldest = self.version
+            self.hang_up += 1
+            self.ends.notify_all()
+
+    def watches(self, path: str) -> int:
+        return sum(1 for asked, params in self.asked if asked == path and "watch" in params)
+
+    def lists(self, path: str) -> int:
+        return sum(1 for asked, params in self.asked if asked == path and "watch" not in params)
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    cluster: Cluster
+
+    def do_GET(self) -> None:
+        path, params = urlsplit(self.path).path, {k: v[0] for k, v in parse_qs(urlsplit(self.path).query).items()}
+        self.cluster.asked.append((path, params))
+        if self.headers.get("Authorization") != f"Bearer {self.cluster.token}":
+            self.answer(401, {"kind": "Status", "code": 401})
+        elif "watch" in params:
+            self.watch(path, int(params["resourceVersion"]))
+        else:
+            with self.cluster.ends:
+                items = list(self.cluster.objects.get(path, {}).values())
+                version = str(self.cluster.version)
+            begin, size = int(params.get("continue", 0)), int(params["limit"])
+            rest = {"continue": str(begin + size)} if begin + size < len(items) else {}
+            self.answer(200, {"metadata": {"resourceVersion": version, **rest}, "items": items[begin : begin + size]})
+
+    def answer(self, status: int, told: dict[str, Any]) -> None:
+        body = json.dumps(told).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def watch(self, path: str, version: int) -> None:
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        cluster = self.cluster
+        mine = cluster.hang_up
+        while True:
+            with cluster.ends:
+                if version < cluster.oldest:
+                    self.chunk({"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}})
+                    break
+                found = [(at, told) for at, where, told in cluster.log if where == path and at > version]
+                if not found and cluster.hang_up > mine:
+                    break
+                if not found:
+                    cluster.ends.wait(1)
+                    continue
+            for at, told in found:
+                self.chunk(told)
+                version = at
+        self.wfile.write(b"0\r\n\r\n")
+
+    def chunk(self, told: dict[str, Any]) -> None:
+        line = json.dumps(told).encode() + b"\n"
+        for piece in (line[: len(line) // 2], line[len(line) // 2 :]):  # a change may come in pieces
+            self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+            self.wfile.flush()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    state = Cluster()
+    yield state
+    state.end_watches()
+
+
+@pytest.fixture
+def url(cluster: Cluster) -> Iterator[str]:
+    server = Server(("127.0.0.1", 0), type("Mine", (Handler,), {"cluster": cluster}))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    cluster.end_watches()
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> str:
+    (tmp_path / "token").write_text("secret\n")
+    return str(tmp_path / "token")
+
+
+@pytest.fixture
+def follower(url: str, token: str, cluster: Cluster) -> Iterator[Follower]:
+    one = Follower(Api(url, token, "", 5.0), "/api/v1/nodes", lambda told: told)
+    yield one
+    one.close()
+    cluster.end_watches()
+
+
+def pod(uid: str, **more: Any) -> dict[str, Any]:
+    spec = {"nodeName": "GPU-1", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "8"}}}], **more.pop("spec", {})}
+    meta = {"uid": uid, "namespace": "train", "name": f"pod-{uid}", "labels": {"surefoot.run": "run1"}, **more.pop("metadata", {})}
+    return {"metadata": meta, "spec": spec, "status": {"phase": "Running", **more}}
+
+
+def node(name: str, ready: str = "True", **spec: Any) -> dict[str, Any]:
+    conditions = [{"type": "Ready", "status": ready, "reason": "KubeletReady"}, {"type": "DiskPressure", "status": "False"}]
+    return {
+        "metadata": {"uid": f"u-{name}", "name": name},
+        "spec": spec,
+        "status": {"conditions": conditions, "allocatable": {"nvidia.com/gpu": "8"}},
+    }
+
+
+def wait_for(what: Any) -> Any:
+    until = threading.Event()
+    for _ in range(int(LIMIT / 0.01)):
+        if found := what():
+            return found
+        until.wait(0.01)
+    raise AssertionError("it did not come in time")
+
+
+def taken(follower: Follower, count: int) -> list[tuple[str, str]]:
+    """The next `count` changes, as how and name."""
+    found: list[Change] = []
+
+    def enough() -> bool:
+        found.extend(follower.take())
+        return len(found) >= count
+
+    wait_for(enough)
+    return [(change.how, change.object.get("metadata", {}).get("name", "")) for change in found]
+
+
+# --- the protocol ------------------------------------------------------------------------------
+
+
+def test_a_list_comes_whole_and_then_every_change_in_its_order(cluster: Cluster, follower: Follower) -> None:
+    assert taken(follower, 1) == [("BEGUN", "")]
+    cluster.put("/api/v1/nodes", node("a"))
+    cluster.put("/api/v1/nodes", node("a", "False"))
+    cluster.put("/api/v1/nodes", node("a"), "DELETED")
+    assert taken(follower, 3) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+
+
+def test_a_long_list_is_asked_for_in_parts(cluster: Cluster, url: str, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n in range(kube_api.PAGE + 1):
+        cluster.put("/api/v1/nodes", node(f"n{n}"))
+    one = Follower(Api(url, token, "", 5.0), "/api/v1/nodes", lambda told: told)
+    assert len(taken(one, kube_api.PAGE + 2)) == kube_api.PAGE + 2 and cluster.lists("/api/v1/nodes") == 2
+    one.close()
+
+
+def test_a_watch_that_ends_goes_on_where_it_stood_without_a_new_list(cluster: Cluster, follower: Follower) -> None:
+    cluster.put("/api/v1/nodes", node("a"))
+    wait_for(lambda: cluster.watches("/api/v1/nodes") == 1)
+    follower.take()
+    cluster.end_watches()
+    cluster.put("/api/v1/nodes", node("b"))
+    assert ("ADDED", "b") in taken(follower, 1)
+    assert cluster.lists("/api/v1/nodes") == 1 and cluster.watches("/api/v1/nodes") >= 2
+
+
+def test_one_that_stood_too_far_back_begins_anew_with_a_list(cluster: Cluster, follower: Follower) -> None:
+    cluster.put("/api/v1/nodes", node("a"))
+    wait_for(lambda: cluster.watches("/api/v1/nodes") == 1)
+    follower.take()
+    cluster.forget()
+    assert taken(follower, 2) == [("BEGUN", ""), ("LISTED", "a")]
+    assert cluster.lists("/api/v1/nodes") == 2 and follower.error == ""
+
+
+def test_a_token_that_is_refused_is_told_and_a_new_one_is_taken(cluster: Cluster, url: str, token: str) -> None:
+    Path(token).write_text("old")
+    one = Follower(Api(url, token, "", 5.0), "/api/v1/nodes", lambda told: told)
+    wait_for(lambda: "status 401" in one.error)
+    Path(token).write_text("secret")
+    wait_for(lambda: one.error == "")
+    one.close()
+
+
+# --- repeated events (C68) ---------------------------------------------------------------------
+
+
+def attach(count: int | None, uid: str = "e1", at: datetime = AT, **more: Any) -> dict[str, Any]:
+    about = {"kind": "Pod", "namespace": "train", "name": "pod-1", "uid": "1"}
+    stamp = at.isoformat().replace("+00:00", "Z")
+    usual = {"count": count, "lastTimestamp": stamp, "eventTime": None, "reason": "FailedAttachVolume", "message": "Multi-Attach error"}
+    return {"metadata": {"uid": uid, "name": uid}, "involvedObject": about, **usual, **more}
+
+
+def changes(how: str, *events: dict[str, Any]) -> list[Change]:
+    return [Change(how, kube.event(one)) for one in events]
+
+
+def test_counts_that_go_up_and_lists_that_come_again_are_ten_occurrences_and_no_more() -> None:
+    counts, told = EventCounts("watcher"), []
+    for batch in (
+        changes("ADDED", attach(1)),
+        changes("MODIFIED", attach(4)),
+        changes("MODIFIED", attach(10)),
+        *[[Change("BEGUN", {}), *changes("LISTED", attach(10))] for _ in range(3)],
+        changes("DELETED", attach(10)),
+    ):
+        told += list(counts.told(batch, {"1": "gpu-1"}, AT))
+    assert [e.count for e in told] == [1, 3, 6] and len({e.id for e in told}) == 3
+    assert {(e.at, e.node, e.attrs["object"], e.code) for e in told} == {(AT, "gpu-1", "train/pod-1", "FailedAttachVolume")}
+
+
+def test_the_newer_form_counts_in_its_series_and_one_without_any_time_is_of_now() -> None:
+    series = attach(None, lastTimestamp=None, series={"count": 7, "lastObservedTime": "2026-11-30T11:59:58.123456Z"})
+    (told,) = EventCounts("w").told(changes("ADDED", series), {}, AT)
+    assert (told.count, told.at, told.node) == (7, AT - timedelta(seconds=1.876544), "w")
+    (told,) = EventCounts("w").told(changes("ADDED", attach(1, lastTimestamp=None)), {}, AT)
+    assert told.at == AT
+
+
+def test_old_events_of_the_first_list_are_not_ours_and_memory_is_bounded() -> None:
+    counts = EventCounts("w")
+    assert list(counts.told(changes("LISTED", attach(3, at=AT - timedelta(hours=1))), {}, AT)) == []
+    (told,) = counts.told(changes("MODIFIED", attach(4)), {}, AT)
+    assert told.count == 1
+    for n in range(MOST_EVENTS + 10):
+        list(counts.told(changes("ADDED", attach(1, uid=str(n))), {}, AT))
+    assert len(counts._seen) == MOST_EVENTS
+
+
+# --- what it says ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "ready", "schedulable", "bad"),
+    [
+        (node("a"), True, True, {}),
+        (node("a", "False"), False, False, {"Ready": "KubeletReady"}),
+        (node("a", "Unknown"), False, False, {"Ready": "KubeletReady"}),
+        (node("a", unschedulable=True), True, False, {}),
+        ({"metadata": {"name": "a"}, "status": {}}, None, None, {}),
+    ],
+)
+def test_a_node_is_unfit_where_it_is_not_ready_and_nothing_said_is_no_verdict(
+    told: dict[str, Any], ready: bool | None, schedulable: bool | None, bad: dict[str, str]
+) -> None:
+    found = kube.node(told)["node"]
+    assert (found.ready, found.schedulable, dict(found.bad)) == (ready, schedulable, bad)
+
+
+def test_a_pod_without_gpus_and_run_is_nobodys_job() -> None:
+    assert kube.pod({"metadata": {"uid": "1", "name": "web"}, "spec": {"containers": [{}]}, "status": {"phase": "Running"}})["job"] is None
+
+
+def test_a_pods_run_is_its_label_else_what_its_container_is_told() -> None:
+    unlabelled = pod("1", metadata={"labels": {}}, spec={"containers": [{"env": [{"name": "SUREFOOT_RUN_ID", "value": "run2"}]}]})
+    assert [kube.pod(one)["job"].run for one in (pod("1"), unlabelled)] == ["run1", "run2"]
+
+
+def test_a_pod_that_fits_nowhere_waits_since_the_scheduler_said_so() -> None:
+    stuck = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": "2026-11-30T11:58:00Z"}
+    job = kube.pod(pod("1", phase="Pending", conditions=[stuck], spec={"nodeName": ""}))["job"]
+    assert (job.running, job.nodes, job.unplaced_since) == (False, (), AT.timestamp() - 120)
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+def test_any_object_is_made_small_or_made_nothing_of(value: Any) -> None:
+    whole = {
+        "metadata": value,
+        "spec": value,
+        "status": value,
+        "series": value,
+        "involvedObject": value,
+        "count": value,
+        "lastTimestamp": value,
+    }
+    inner = {
+        "metadata": {"uid": value, "name": value, "labels": value},
+        "spec": {
+            "containers": [value, {"resources": {"limits": {"nvidia.com/gpu": value}}, "env": [value, {"name": value}]}],
+            "nodeName": value,
+        },
+        "status": {"phase": value, "conditions": [value, {"type": value, "status": value}], "allocatable": {"nvidia.com/gpu": value}},
+    }
+    for told in (whole, inner):
+        for small in (kube.node, kube.pod, kube.event):
+            assert "metadata" in small(told)
+
+
+def looked(watch: KubeWatch) -> tuple[list[Reading], list[Event]]:
+    found = watch.look(AT)
+    return [one for one in found if isinstance(one, Reading)], [one for one in found if isinstance(one, Event)]
+
+
+def test_an_evicted_pod_a_volume_and_a_node_that_goes_are_told_as_they_happen(cluster: Cluster, url: str, token: str) -> None:
+    cluster.put("/api/v1/nodes", node("GPU-1"))
+    cluster.put("/api/v1/pods", pod("1"))
+    settings = AgentSettings(schedulers=("kubernetes",), kubernetes=KubernetesSettings(url=url, token_file=token, ca_file=""))
+    watch = KubeWatch(Site("watcher", settings=settings))
+    readings, events = looked(watch)
+    assert events == []
+    values = {r.family.name: (r.identity, r.values) for r in readings}
+    assert values["sched_node"][0] == {"node": "gpu-1", "scheduler": "kubernetes"}
+    assert values["sched_node"][1] == {"sched_node.ready": 1, "sched_node.schedulable": 1, "sched_node.gpus": 8, "sched_node.gpus_used": 8}
+    assert values["sched_job"][0]["job"] == "train/pod-1"
+
+    since = "2026-11-30T11:59:59Z"
+    target = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": "preempted",
+        "lastTransitionTime": since,
+    }
+    cluster.put("/api/v1/pods", pod("1", phase="Failed", conditions=[target]))
+    cluster.put("/api/v1/pods", pod("1", phase="Failed", conditions=[target]), "DELETED")
+    cluster.put("/api/v1/events", attach(2))
+    cluster.put("/api/v1/nodes", node("GPU-1", "Unknown"))
+    told: list[Event] = []
+    wait_for(lambda: told.extend(looked(watch)[1]) or len(told) >= 3)
+    found = {e.kind: e for e in told}
+    lost = found["place_lost"]
+    assert (lost.code, lost.node, lost.run, lost.at, lost.attrs["job"]) == (
+        "preempted",
+        "gpu-1",
+        "run1",
+        AT - timedelta(seconds=1),
+        "train/pod-1",
+    )
+    assert (found["volume_attach_failed"].count, found["node_condition"].code) == (2, "Ready")
+    watch.close()
+
+
+def test_a_server_that_is_not_there_is_an_error_and_not_a_cluster_without_nodes() -> None:
+    settings = AgentSettings(timeout=1.0, kubernetes=KubernetesSettings(url="http://127.0.0.1:1", token_file="", ca_file=""))
+    watch = KubeWatch(Site("watcher", settings=settings))
+    with pytest.raises(OSError, match="ConnectionError"):
+        watch.look(AT)
+    watch.close()
