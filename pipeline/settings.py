@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from pipeline import setting_file
@@ -23,6 +23,11 @@ from pipeline.catalog.layers import ActionMode, Phase
 from pipeline.catalog.runs import unfit_node
 from pipeline.errors import SettingsError
 from pipeline.setting_environment import CONFIG, PREFIX, group, keys, take
+from pipeline.setting_parts import KubernetesSettings as KubernetesSettings
+from pipeline.setting_parts import Part as Part
+from pipeline.setting_parts import RedfishSettings as RedfishSettings
+from pipeline.setting_parts import ScrapeSettings as ScrapeSettings
+from pipeline.setting_parts import SlurmSettings as SlurmSettings
 from pipeline.setting_values import (
     DAY,
     GIB,
@@ -37,7 +42,6 @@ from pipeline.setting_values import (
     Identifier,
     Label,
     Name,
-    PageUrl,
     Port,
     StoreUrl,
     Text,
@@ -49,17 +53,6 @@ from pipeline.setting_values import (
 BETWEEN_STEPS: Final = "between_steps"  # a limit's name beside the phases': what a trainer does outside any
 ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # to listen there is to listen on every address
 HOLD_SECRETS = ("clickhouse_url", "store", "ingest", "agent", "receivers")  # groups of settings with passwords, tokens and keys in them
-
-
-class Part(BaseModel):
-    """A group of settings that refuses keys it does not know."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_truth(cls, value: Any) -> Any:
-        return no_truth(value)
 
 
 class StoreSettings(Part):
@@ -93,51 +86,6 @@ class IngestSettings(Part):
     def endpoint(self) -> str:
         """The base URL that agents and launchers send to."""
         return self.url.rstrip("/") or f"http://{self.host}:{self.port}"
-
-
-class ScrapeSettings(Part):
-    """A page of another program that the agent reads, over HTTP or from a file (`file:///path`). Times are seconds.
-
-    `interval` 0 is the agent's own, which is the shortest. `labels` are added to every series. `token_file` holds a bearer token.
-    """
-
-    name: Label
-    url: PageUrl
-    interval: float = Field(0.0, ge=0, le=HOUR)
-    timeout: float = Field(4.0, ge=0.1, le=60)
-    labels: dict[str, Text] = Field(default_factory=dict)
-    token_file: File = ""
-    max_bytes: int = Field(16 * MIB, ge=1 << 10, le=256 * MIB)
-    max_series: int = Field(10_000, ge=0, le=1_000_000)
-
-
-class SlurmSettings(Part):
-    """How Slurm is asked: by the program `scontrol`; or, about the whole cluster, by slurmrestd at `url`, with the `version` of its API,
-    a user and a file with the user's token."""
-
-    scontrol: Name = "scontrol"
-    url: BaseUrl = ""
-    version: Annotated[str, Field(pattern=r"^v\d+\.\d+\.\d+$")] = "v0.0.40"
-    user: Text = ""
-    token_file: File = ""
-
-
-class KubernetesSettings(Part):
-    """Where Kubernetes' API server is. The defaults are those of a pod with a service account."""
-
-    url: BaseUrl = "https://kubernetes.default.svc"
-    token_file: File = "/var/run/secrets/kubernetes.io/serviceaccount/token"
-    ca_file: File = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
-
-
-class RedfishSettings(Part):
-    """The board's management controller: its address ("https://10.0.0.7"; none: it is not asked), a user, and a file with its certificate
-    or its CA's, where that is not one that the system knows."""
-
-    url: BaseUrl = ""
-    user: Text = ""
-    password: Text = ""
-    ca_file: File = ""
 
 
 class AgentSettings(Part):

@@ -148,6 +148,14 @@ def test_a_killed_process_is_named_with_its_rank(world: Any, node: Node) -> None
     assert finding.reason == "process 4712 (pt_data_worker) of rank 3 of run r was killed for want of memory"
 
 
+def test_a_kill_that_the_log_and_the_count_both_tell_of_is_one_finding_in_the_more_exact_words(world: Any, node: Node) -> None:
+    node.tells(events.OOM_KILL, "cgroup", cgroup="/job/a")
+    node.tells(events.OOM_VICTIM, "rank", rank=0, pid="4711", comm="python")
+    world.tick()
+    (finding,) = findings(world)
+    assert finding.reason.startswith("process 4711 (python) of rank 0")
+
+
 def test_a_killed_process_that_is_no_ranks_matters_under_a_run(world: Any, node: Node) -> None:
     node.tells(events.OOM_VICTIM, "node", pid="9", comm="sshd")
     world.tick()
