@@ -10,8 +10,9 @@ from typing import Final
 
 from alerts.growth import Growth
 from alerts.watched import Place, Said, Standing, Watched, judge, missed
+from pipeline.catalog.layers import Layer
 from pipeline.catalog.metrics import BY_NAME as METRICS
-from pipeline.catalog.metrics import HOST, MOUNT
+from pipeline.catalog.metrics import HOST, MOUNT, SCHED_NODE
 from pipeline.catalog.rules import RANK, RULES, Happened, Missing, Rule
 from pipeline.queries.counts_since import counts_since
 from pipeline.queries.devices_named import devices_named
@@ -174,8 +175,10 @@ class Watch:
             said, value = judge(standing.rule, (reading.at, reading.values), device.last, self._gap, device.grown)
             shown = known if value is None else {"value": value, **known}
             self._observe(standing, reading.at, said, shown)
-        if reading.family is HOST:
+        if reading.family in (HOST, SCHED_NODE):  # of what a scheduler told, it tells on itself: its node may have no agent
             for standing in self._of_events.get(reading.node, ()):
+                if reading.family is SCHED_NODE and standing.rule.fault.layer is not Layer.SCHEDULER:
+                    continue
                 if standing.bad.last is None or reading.at > standing.bad.last:
                     self._observe(standing, reading.at, Said.GOOD, {})
         device.last |= {name: (reading.at, value) for name, value in known.items()}

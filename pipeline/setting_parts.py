@@ -46,7 +46,8 @@ class SlurmSettings(Part):
 
 
 class KubernetesSettings(Part):
-    """Where Kubernetes' API server is. The defaults are those of a pod with a service account."""
+    """Where Kubernetes' API server is. The defaults are those of a pod with a service account, which must be allowed to list and watch
+    nodes, pods and events of all namespaces."""
 
     url: BaseUrl = "https://kubernetes.default.svc"
     token_file: File = "/var/run/secrets/kubernetes.io/serviceaccount/token"

@@ -186,6 +186,8 @@ def of_collector(outcome: Outcome) -> Check:
     name = f"sees {outcome.name}"
     if outcome.error:
         return Check(name, State.NOT, f"nothing: {outcome.error}")
+    if silent := [r.labels[1][1] for r in outcome.readings if any((m.name, value) == ("scrape.ok", 0) for m, value in r.values)]:
+        return Check(name, State.NOT, f"no page of {listed(silent, _SHOWN)}: see the agent's log, and agent.scrape in the settings")
     seen = [reading.labels[1][1] for reading in outcome.readings if len(reading.family.identity) > 1]  # the first is the node
     values = sum(len(reading.values) for reading in outcome.readings)
     if not values:

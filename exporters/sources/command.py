@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import IO, Final
 
 _TOLD: Final = 300  # characters of what it complains of
+_MOST_COMPLAINTS: Final = 64 << 10
 
 
 def output(argv: Sequence[str], timeout: float, most: int) -> str:
@@ -18,7 +19,8 @@ def output(argv: Sequence[str], timeout: float, most: int) -> str:
     with tempfile.TemporaryFile() as complaints:
         told, status, late = _run(("env", "LC_ALL=C", "SLURM_TIME_FORMAT=%s", *argv), complaints, timeout, most)
         complaints.seek(0)
-        said = complaints.read(_TOLD).decode("utf-8", "backslashreplace").strip()
+        lines = complaints.read(_MOST_COMPLAINTS).decode("utf-8", "backslashreplace").split("\n")
+    said = next((line.strip()[:_TOLD] for line in reversed(lines) if line.strip()), "nothing")  # the last line says what ended it
     if late.is_set():
         raise OSError(f"{argv[0]} did not end within {timeout:g} s")
     if len(told) > most:

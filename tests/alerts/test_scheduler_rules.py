@@ -118,6 +118,17 @@ def test_a_place_that_was_taken_is_found_at_once_and_over_some_time_later() -> N
     assert rows.cleared(31, found) == "nothing more was taken from train/pod-1"
 
 
+def test_on_a_node_without_an_agent_the_schedulers_own_readings_say_that_nothing_more_happened() -> None:
+    rows = Rows()
+    rows.event(0, "place_lost", "evicted", job="train/pod-1")
+    rows.event(0, "oom_kill", "cgroup")
+    found = {v.fault.name: v for v in rows.verdicts(1)}
+    for seconds in (5, 10, 15, 20, 25, 30):
+        rows.node(seconds, 1)
+    over = {name: rows.cleared(31, verdict) for name, verdict in found.items()}
+    assert over == {"preempted_or_evicted": "nothing more was taken from train/pod-1", "host_oom_kill": None}
+
+
 def test_a_volume_that_cannot_be_attached_is_found_at_once_and_one_that_cannot_be_mounted_the_second_time() -> None:
     rows = Rows()
     rows.event(0, "volume_attach_failed", "FailedAttachVolume", "Multi-Attach error", object="train/a")
