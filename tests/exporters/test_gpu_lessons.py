@@ -178,6 +178,17 @@ def test_a_gpu_that_comes_back_and_is_lost_again_is_another_event(passes: Passes
     assert len(first) == len(second) == 1 and first[0]["id"] != second[0]["id"]
 
 
+def test_a_gpu_that_was_lost_before_any_agent_ran_is_known_by_what_the_kernel_module_says_of_it(passes: Passes) -> None:
+    for number, name in ((2, uuid(2)), (3, "GPU-????????-????-????-????-????????????")):
+        folder = passes.proc / f"driver/nvidia/gpus/0000:1{number}:00.0"
+        folder.mkdir(parents=True)
+        text = f"Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 255\nGPU UUID: \t {name}\nBus Location: \t 0000:1{number}:00.0\n"
+        (folder / "information").write_text(text)
+    answer = passes(scenario(order="0 1"))
+    assert values(answer, "gpu.up") == {uuid(0): 1, uuid(1): 1, uuid(2): 0}
+    assert [event["attrs"]["pci"] for event in answer["events"]] == ["0000:12:00.0"]
+
+
 def test_another_gpu_in_the_place_of_one_has_replaced_it(passes: Passes) -> None:
     passes(scenario())
     answer = passes(scenario(**{"2__nvmlDeviceGetUUID": uuid(9)}), ahead=61.0)
@@ -211,7 +222,7 @@ def test_a_call_that_hangs_where_the_gpus_are_listed_costs_one_gpu_too(passes: P
     for answer in (passes(scenario(8, **{"3__nvmlDeviceGetHandleByIndex_v2": "hang"})), passes(), passes()):
         assert values(answer, "gpu.probe_hung") == {uuid(n): int(n == 3) for n in range(8)}
         assert len(values(answer, "gpu.power")) == 7
-        assert answer["threads"] == ["nvidia-roll-roll"], "one stuck thread, not one a look"
+        assert answer["threads"] == ["nvidia-roll"], "one stuck thread, not one a look"
 
 
 def test_a_driver_with_one_lock_for_all_holds_up_every_gpu_and_not_the_agent(passes: Passes) -> None:
