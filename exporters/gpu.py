@@ -9,7 +9,7 @@ from exporters.collector import Observation, Site
 from exporters.gpu_vendor import VendorGpus
 from exporters.sources.vendors import VENDORS, Vendor
 
-EVERY: Final = 5.0  # seconds between two readings: a GPU that hangs or is lost is to be known within ten
+EVERY: Final = 4.0  # seconds between two readings: a GPU that hangs is to be known within ten, after two looks
 _log = logging.getLogger(__name__)
 
 

@@ -32,10 +32,12 @@ class VendorGpus:
         self._renewing = False  # whether the driver's library is being started again: then no handle of before is good
 
     def collect(self, now: datetime) -> Iterator[Observation]:
-        """The GPUs' readings, within the site's time for probes. Nothing where there is no such GPU. Raises OSError where the
-        driver of a machine that has GPUs cannot be asked."""
+        """The GPUs' readings, within the site's time for probes and half of it to list them. Nothing where there is no such GPU.
+
+        Raises OSError where the driver of a machine that has GPUs cannot be asked.
+        """
         answered = self._call_the_roll(now, self._clock() + max(self._site.probe_timeout / 2, self._vendor.listing))
-        end = self._clock() + self._site.probe_timeout / 2
+        end = self._clock() + self._site.probe_timeout
         if not answered and not self._found and not self._inventory.uuids():
             if self._rolls.hung(_ROLL) is not None:
                 raise OSError("the GPU driver does not answer")

@@ -17,15 +17,20 @@ def listed(proc: Path) -> list[Device]:
         folders = sorted((proc / "driver/nvidia/gpus").iterdir())
     except OSError:
         return []
-    return [device for folder in folders if (device := _device(folder))]
+    return [device for folder in folders if (device := parse(_text(folder / "information")))]
 
 
-def _device(folder: Path) -> Device | None:
-    try:
-        told = dict(_LINE.findall((folder / "information").read_text(encoding="utf-8", errors="replace")))
-    except OSError:
-        return None
-    uuid, place = told.get("GPU UUID", ""), pci.normal(told.get("Bus Location", ""))
+def parse(text: str) -> Device | None:
+    """The GPU that `information` tells of, None where it does not say which one."""
+    told = dict(_LINE.findall(text))
+    uuid = told.get("GPU UUID", "")
     if not _UUID.fullmatch(uuid):
         return None
-    return Device(uuid, place, vendor="nvidia", model=told.get("Model", ""))
+    return Device(uuid, pci.normal(told.get("Bus Location", "")), vendor="nvidia", model=told.get("Model", ""))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -1,4 +1,4 @@
-"""The rows of GPU faults, over readings five seconds apart: what opens, after how many, and what opens nothing."""
+"""The rows of GPU faults, over readings four seconds apart: what opens, after how many, and what opens nothing."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -14,6 +14,7 @@ NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 GAP = 35.0
 LABELS = {"node": "a", "uuid": "GPU-1", "pci": "0000:3b:00.0", "link": "4"}
 BUSY = {"gpu.utilization": 0.98}
+HEALTHY = {"gpu.probe_hung": 0.0, "gpu.probe.time": 0.2}
 IDLE = {"gpu.utilization": 0.0}
 BESIDE = {"gpu.probe.time": 2.0, "gpu.temperature": 91.0, "gpu.power.limit": 700.0}  # read with the rest
 
@@ -25,7 +26,7 @@ def opened(fault: Fault, readings: Sequence[Values]) -> tuple[int | None, str]:
     standings = [Standing(row, Place("a", "uuid", "GPU-1", LABELS), NOW) for row in RULES if row.fault is fault]
     last: dict[str, tuple[datetime, float]] = {}
     for number, values in enumerate(readings, 1):
-        at = NOW + timedelta(seconds=5 * number)
+        at = NOW + timedelta(seconds=4 * number)
         for standing in standings:
             if set(values) & {m.name for m in standing.rule.family.metrics}:
                 said, value = judge(standing.rule, (at, values), last, GAP)
@@ -47,13 +48,14 @@ def each(name: str, values: Sequence[float], **more: float) -> list[Values]:
     [
         ("gpu_fell_off_bus", each("gpu.up", [1, 1, 0]), 3),
         ("gpu_fell_off_bus", each("gpu.probe_hung", [0, 1, 1]), None),  # unknown is not down
-        ("gpu_driver_hang", each("gpu.probe_hung", [0, 1]), 2),
+        ("gpu_driver_hang", [HEALTHY, {"gpu.probe_hung": 1.0, "gpu.probe.time": 2.0}, {"gpu.probe_hung": 1.0, "gpu.probe.time": 4.0}], 3),
+        ("gpu_driver_hang", [HEALTHY, *[{"gpu.probe_hung": 1.0, "gpu.probe.time": 2.0}] * 9], None),  # slow, and answers every time
         ("gpu_ecc_uncorrectable", each("gpu.ecc.volatile.uncorrected", [0, 0, 1]), 3),
         ("gpu_ecc_uncorrectable", each("gpu.ecc.aggregate.uncorrected", [7, 7, 7, 7]), None),  # what happened in its life
         ("gpu_ecc_uncorrectable", each("gpu.remap.failed", [0, 1]), 2),
         ("gpu_row_remap_pending", each("gpu.remap.pending", [0, 1, 1]), 3),
         ("gpu_row_remap_pending", each("gpu.remap.uncorrectable", [0, 1, 1, 1]), None),  # done, and nothing to do
-        ("gpu_hbm_degrading", each("gpu.ecc.volatile.corrected", [0, 1, 2, 3, 4]), 4),  # one in five seconds, kept up
+        ("gpu_hbm_degrading", each("gpu.ecc.volatile.corrected", [0, 1, 2, 3, 4]), 4),  # one in four seconds, kept up
         ("gpu_hbm_degrading", each("gpu.ecc.volatile.corrected", [0, 1, 1, 1, 2, 2]), None),
         ("gpu_hbm_degrading", each("gpu.remap.banks_exhausted", [0, 1, 1]), 3),
         ("gpu_nvlink_fault", each("gpu_link.up", [1, 0, 0, 0]), 4),
@@ -63,7 +65,7 @@ def each(name: str, values: Sequence[float], **more: float) -> list[Values]:
         ("gpu_nvlink_fault", each("gpu_link.recoveries", [0, 1, 2]), 3),
         ("gpu_nvlink_fault", each("gpu_link.recoveries_failed", [0, 1]), 2),
         ("gpu_nvlink_fault", each("gpu_link.crc_errors", [0, 1000, 2000, 3000]), 4),
-        ("gpu_nvlink_fault", each("gpu_link.crc_errors", [0, 40, 80, 120, 160]), None),
+        ("gpu_nvlink_fault", each("gpu_link.crc_errors", [0, 39, 78, 117, 156]), None),
         ("gpu_nvlink_fault", each("gpu.fabric.status", [0, 999, 999, 999]), 4),
         ("gpu_pcie_degraded", each("gpu.pcie.width", [16, 8, 8], gpu__pcie__width__max=16, **{"gpu.utilization": 0.9}), 3),
         ("gpu_pcie_degraded", each("gpu.pcie.generation", [5, 1, 1, 1, 1], gpu__pcie__generation__max=5, **IDLE), None),

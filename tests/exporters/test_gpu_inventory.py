@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from exporters.gpu_inventory import FORGET, Inventory, addresses
 from exporters.sources.accelerator import Device
+from exporters.sources.nvidia_proc import parse
 
 HOUR = 3600.0
 AT = 490_000 * HOUR
@@ -42,3 +43,9 @@ def test_whatever_was_kept_is_read_or_left_alone(kept: dict[str, int]) -> None:
     inventory = Inventory(kept, "")
     inventory.there([Device("a", "0000:01:00.0")], AT)
     assert "a" in inventory.uuids() and all(value >= 0 for value in inventory.kept().values())
+
+
+@given(st.one_of(st.text(), st.text().map("GPU UUID: \t GPU-6b1c3a52-0000-4f31-9d0e-0000000000a0\nBus Location: ".__add__)))
+def test_whatever_the_kernel_module_says_names_a_gpu_or_none(text: str) -> None:
+    device = parse(text)
+    assert device is None or device.uuid.startswith("GPU-")
