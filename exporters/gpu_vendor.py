@@ -39,7 +39,7 @@ class VendorGpus:
         answered = self._call_the_roll(now, self._clock() + max(self._site.probe_timeout / 2, self._vendor.listing))
         end = self._clock() + self._site.probe_timeout
         if not answered and not self._found and not self._inventory.uuids():
-            if self._rolls.hung(_ROLL) is not None:
+            if self._rolls.hung(_ROLL) is not None and self._expected():
                 raise OSError("the GPU driver does not answer")
             return
         stuck_at = self._driver.asking if self._driver and not answered else ""
@@ -57,7 +57,7 @@ class VendorGpus:
 
     def _call_the_roll(self, now: datetime, until: float) -> bool:
         """Asks which GPUs there are; False where the driver has not said, or is not there. Raises OSError."""
-        if self._rolls.hung(_ROLL) is None:
+        if self._rolls.idle:
             self._renewing = self._reads.idle and any(uuid not in self._found for uuid in self._inventory.uuids())
         renew = self._renewing
         hanging = frozenset(one.device.index for uuid, one in self._found.items() if self._reads.hung(uuid) is not None)
@@ -66,7 +66,7 @@ class VendorGpus:
         outcome = self._rolls.wait((_ROLL,), until).get(_ROLL)
         if isinstance(outcome, Exception):
             self._found = {}
-            if isinstance(outcome, NoDriver) and not self._inventory.uuids() and not pci.of_vendor(self._site.sys, self._vendor.pci):
+            if isinstance(outcome, NoDriver) and not self._expected():
                 return False  # the library is installed where there is no GPU
             raise outcome
         if outcome is None:
@@ -79,6 +79,10 @@ class VendorGpus:
         self._inventory.there((one.device for one in outcome.found), now.timestamp())
         self._inventory.expect(outcome.expected, now.timestamp())
         return True
+
+    def _expected(self) -> bool:
+        """Whether there is, or was, a GPU of this vendor here by what the bus or the agent before says."""
+        return bool(self._inventory.uuids()) or bool(pci.of_vendor(self._site.sys, self._vendor.pci))
 
     def _roll(self, renew: bool, hanging: frozenset[str]) -> Roll | None:
         self._driver = self._driver or self._vendor.load(self._site.proc, self._site.sys)

@@ -74,6 +74,14 @@ def passes(fake_nvml: Path, tmp_path: Path) -> Iterator[Passes]:
         made.child.stdout.close()
 
 
+def on_the_bus(passes: Passes) -> None:
+    """One of NVIDIA's GPUs, as the kernel finds it on the bus whether or not a driver is loaded."""
+    device = passes.sys / "bus/pci/devices/0000:1b:00.0"
+    device.mkdir(parents=True)
+    (device / "vendor").write_text("0x10de\n")
+    (device / "class").write_text("0x030200\n")
+
+
 def of(answer: Answer, family: str = "gpu") -> dict[str, dict[str, Any]]:
     """The values of a family's readings by UUID (of links, the last one's)."""
     return {r["labels"]["uuid"]: r["values"] for r in answer["readings"] if r["family"] == family}
@@ -241,6 +249,7 @@ def test_a_gpu_that_answers_again_after_a_hang_is_read_again(passes: Passes) -> 
 
 def test_a_driver_that_hangs_at_its_start_is_an_error_and_then_a_hang_of_every_gpu_that_is_known(passes: Passes) -> None:
     kept = passes(scenario(2))["kept"]
+    on_the_bus(passes)
     first = passes(scenario(2, **{"-1__nvmlInit": "hang"}), timeout=1.0, kept={})
     assert first["error"] == "the GPU driver does not answer" and first["readings"] == []
     assert passes(timeout=1.0, kept=kept)["readings"] == [], "starting takes a driver its time"
@@ -261,10 +270,7 @@ def test_a_driver_that_is_gone_gives_an_error_and_no_old_value(passes: Passes, c
 def test_a_machine_with_the_library_and_no_gpu_says_nothing_and_one_with_a_gpu_says_that_its_driver_is_not_loaded(passes: Passes) -> None:
     bare = passes("-1.nvmlInit !9\n")
     assert (bare["readings"], bare["error"]) == ([], "")
-    device = passes.sys / "bus/pci/devices/0000:1b:00.0"
-    device.mkdir(parents=True)
-    (device / "vendor").write_text("0x10de\n")
-    (device / "class").write_text("0x030200\n")
+    on_the_bus(passes)
     assert passes()["error"] == "NVML: Driver Not Loaded"
 
 
