@@ -5,6 +5,7 @@ import os
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -241,10 +242,18 @@ def test_a_driver_with_one_lock_for_all_holds_up_every_gpu_and_not_the_agent(pas
         assert set(values(answer, "gpu.up")) <= {uuid(0), uuid(2)}, "what was not read is not told of as well"
 
 
-def test_a_gpu_that_answers_again_after_a_hang_is_read_again(passes: Passes) -> None:
+def test_a_gpu_that_answers_again_after_a_hang_is_read_again_and_what_hung_is_thrown_away(passes: Passes, tmp_path: Path) -> None:
     passes(scenario(2), timeout=1.0, kept={})
-    hung = passes(scenario(2, **{"1__nvmlDeviceGetPowerUsage": "hang"}))
+    hung = passes(scenario(2, **{"1__nvmlDeviceGetPowerUsage": f"until {tmp_path / 'free'}", "1__nvmlDeviceGetFanSpeed": "99"}))
     assert values(hung, "gpu.probe_hung")[uuid(1)] == 1
+    (tmp_path / "free").touch()
+    for _ in range(1000):
+        back = passes(scenario(2, **{"1__nvmlDeviceGetFanSpeed": "30"}))
+        if values(back, "gpu.probe_hung")[uuid(1)] == 0:
+            break
+        time.sleep(0.02)
+    assert values(back, "gpu.fan") == {uuid(1): 0.30} and values(back, "gpu.power")[uuid(1)] == 101.0
+    assert back["events"] == [] and back["threads"] == []
 
 
 def test_a_driver_that_hangs_at_its_start_is_an_error_and_then_a_hang_of_every_gpu_that_is_known(passes: Passes) -> None:
