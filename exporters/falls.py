@@ -1,6 +1,5 @@
 """Counters that fall. Once in a while one begins anew; one that does so again and again is no counter, and no rate may be made of it."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from exporters.collector import Reading
@@ -31,8 +30,3 @@ class Falls:
             if falls.get(metric.name, 0) > RESETS:
                 values[metric.name] = None
         return values, sum(count > RESETS for count in falls.values())
-
-    def forget_but(self, kept: Mapping[tuple[str, ...], object]) -> None:
-        """Drops what is known of other devices than `kept`."""
-        for key in self._last.keys() - kept.keys():
-            del self._last[key], self._falls[key]

@@ -1,6 +1,6 @@
 """Which GPUs a node has, over losses of a GPU, shifted indices and restarts of the agent. Pure.
 
-What is kept is words to numbers: "gpu.seen/UUID/PCI" is the hour (since 1970) in which it was last there, 0 once it is given up;
+What is kept is words to numbers: "gpu.seen/VENDOR/UUID/PCI" is the hour (since 1970) in which it was last there, 0 once it is given up;
 "gpu.lost/UUID" is twice how often it was lost, and one more while it is.
 """
 
@@ -17,15 +17,15 @@ _HOUR: Final = 3600.0
 class Inventory:
     """The GPUs of one vendor's driver that should be there. `kept` is what the agent before it kept."""
 
-    def __init__(self, kept: Mapping[str, int], vendor: str = "") -> None:
-        self._vendor = vendor
+    def __init__(self, kept: Mapping[str, int], vendor: str) -> None:
         self._devices: dict[str, Device] = {}
         self._seen: dict[str, int] = {}
         self._told: dict[str, int] = {}
         self._given_up: set[str] = set()
-        for uuid, address, hour in _remembered(kept):
-            self._devices[uuid], self._seen[uuid] = Device(uuid, address, vendor=vendor), hour
-        self._told = {key.partition("/")[2]: value for key, value in kept.items() if key.startswith(f"{LOST}/")}
+        for device, hour in _remembered(kept):
+            if device.vendor == vendor:
+                self._devices[device.uuid], self._seen[device.uuid] = device, hour
+        self._told = {uuid: kept.get(f"{LOST}/{uuid}", 0) for uuid in self._devices}
 
     def there(self, devices: Iterable[Device], now: float) -> None:
         """Takes note of what the driver lists at `now` (seconds since 1970). Another GPU in a place has replaced the one before."""
@@ -36,6 +36,13 @@ class Inventory:
             self._devices[device.uuid], self._seen[device.uuid] = device, hour
         for device in [one for one in self._devices.values() if hour - self._seen[one.uuid] > FORGET]:
             self._drop(device)
+
+    def expect(self, devices: Iterable[Device], now: float) -> None:
+        """Takes note of what should be there, by another source than the driver's list; what is known already stays."""
+        taken = {device.pci for device in self._devices.values()}
+        for device in devices:
+            if device.uuid not in self._devices and device.pci not in taken:
+                self._devices[device.uuid], self._seen[device.uuid] = device, int(now // _HOUR)
 
     def device(self, uuid: str) -> Device:
         """What is known of a GPU that is known."""
@@ -72,13 +79,14 @@ class Inventory:
 
 def addresses(kept: Mapping[str, int]) -> dict[str, str]:
     """UUIDs by PCI address, of what an agent kept."""
-    return {address: uuid for uuid, address, _ in _remembered(kept) if address}
+    return {device.pci: device.uuid for device, _ in _remembered(kept) if device.pci}
 
 
-def _remembered(kept: Mapping[str, int]) -> list[tuple[str, str, int]]:
+def _remembered(kept: Mapping[str, int]) -> list[tuple[Device, int]]:
+    """The devices that were kept, each with its hour."""
     parts = [(key.split("/"), hour) for key, hour in kept.items() if hour]
-    return [(words[1], words[2], hour) for words, hour in parts if len(words) == 3 and words[0] == SEEN]
+    return [(Device(words[2], words[3], vendor=words[1]), hour) for words, hour in parts if len(words) == 4 and words[0] == SEEN]
 
 
 def _key(device: Device) -> str:
-    return f"{SEEN}/{device.uuid.replace('/', '_')}/{device.pci}"
+    return "/".join((SEEN, device.vendor, device.uuid.replace("/", "_"), device.pci))

@@ -39,10 +39,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """The devices that the driver lists and names, and how many it lists of which it cannot say who they are."""
+    """The devices that the driver lists and names, and those that should be there by what it says elsewhere."""
 
     found: Sequence[Found]
-    unnamed: int = 0
+    expected: Sequence[Device] = ()
 
 
 @dataclass(frozen=True, slots=True)

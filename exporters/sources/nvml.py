@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import pynvml as nvml
 
-from exporters.sources import nvml_gpm, nvml_links, nvml_state, pci
+from exporters.sources import nvidia_proc, nvml_gpm, nvml_links, nvml_state, pci
 from exporters.sources.accelerator import STATE_FIELDS, Device, Found, Lost, NoDriver, Roll, Seen, State
 from exporters.sources.nvml_values import NO_DRIVER, ask, check, text
 from pipeline.clock import monotonic
@@ -17,8 +18,8 @@ RENEW: Final = 60.0  # seconds between two attempts to find a lost GPU anew: the
 class Nvml:
     """The driver, as `accelerator.Driver`. `roll` runs in one thread, `read` in one thread a GPU."""
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        self._clock = clock
+    def __init__(self, proc: Path, clock: Callable[[], float] = monotonic) -> None:
+        self._proc, self._clock = proc, clock
         self._begun: float | None = None  # when the library was started, monotonic
         self._driver = ""
         self._known: dict[str, Device] = {}
@@ -52,7 +53,7 @@ class Nvml:
         finally:
             self._asking = ""
         self._there = {int(one.device.index): one for one in found}
-        return Roll(found, count - len(found))
+        return Roll(found, nvidia_proc.listed(self._proc))
 
     def read(self, found: Found) -> Seen:
         """How a GPU is. Raises Lost, and OSError where it cannot be said or the handle has become another GPU's."""

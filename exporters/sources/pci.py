@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-NVIDIA: Final = 0x10DE  # vendors, by the bus's registry of ids
 DISPLAY: Final = (0x0300, 0x0302, 0x1200)  # classes: VGA and 3D controllers, processing accelerators
 _ADDRESS: Final = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-7]))?", re.I)
 

@@ -24,7 +24,8 @@ from werkzeug import Request, Response
 
 from exporters.agent import Agent, one_pass
 from exporters.collector import Site
-from exporters.registry import COLLECTORS
+from exporters.oom import OomCollector
+from exporters.registry import COLLECTORS, Entry
 from exporters.sending.sender import Sender
 from exporters.sources.probes import ThreadProbes, Usage, statvfs
 from pipeline.catalog.metrics import BY_NAME, CACHE, CGROUP, CHASSIS, REGION_LINK, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE
@@ -272,3 +273,20 @@ def status_of(pid: int) -> tuple[int, int]:
     """Threads and resident kB."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return int(status["Threads"]), int(status["VmRSS"].split()[0])
+
+
+def test_collectors_know_the_gpus_by_their_address_and_after_a_restart_at_once(
+    tmp_path: Path, received: Received, site: Site, httpserver: HTTPServer
+) -> None:
+    (tmp_path / "state").mkdir()
+    sites: list[Site] = []
+    peek = Entry("peek", (), lambda site: sites.append(site) or OomCollector(site))  # type: ignore[func-returns-value]
+    entries = [next(entry for entry in COLLECTORS if entry.name == "gpu"), peek]
+    known = {"0000:1b:00.0": "GPU-6b1c3a52-0000-4f31-9d0e-0000000000a0", "0000:5d:00.0": "GPU-6b1c3a52-0000-4f31-9d0e-0000000000a1"}
+    for before in ({}, known):
+        turned = Turned(Agent(settings_for(tmp_path), site, Sender(httpserver.url_for(""), "t", 30.0, node="node1"), entries))
+        assert sites[-1].gpus() == before
+        for _ in range(3):
+            turned.turn()
+        assert sites[-1].gpus() == known
+        turned.agent.close()

@@ -5,6 +5,7 @@ import os
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,14 @@ def passes(fake_nvml: Path, tmp_path: Path) -> Iterator[Passes]:
         made.child.kill()
         made.child.wait()
         made.child.stdout.close()
+
+
+def on_the_bus(passes: Passes) -> None:
+    """One of NVIDIA's GPUs, as the kernel finds it on the bus whether or not a driver is loaded."""
+    device = passes.sys / "bus/pci/devices/0000:1b:00.0"
+    device.mkdir(parents=True)
+    (device / "vendor").write_text("0x10de\n")
+    (device / "class").write_text("0x030200\n")
 
 
 def of(answer: Answer, family: str = "gpu") -> dict[str, dict[str, Any]]:
@@ -178,6 +187,17 @@ def test_a_gpu_that_comes_back_and_is_lost_again_is_another_event(passes: Passes
     assert len(first) == len(second) == 1 and first[0]["id"] != second[0]["id"]
 
 
+def test_a_gpu_that_was_lost_before_any_agent_ran_is_known_by_what_the_kernel_module_says_of_it(passes: Passes) -> None:
+    for number, name in ((2, uuid(2)), (3, "GPU-????????-????-????-????-????????????")):
+        folder = passes.proc / f"driver/nvidia/gpus/0000:1{number}:00.0"
+        folder.mkdir(parents=True)
+        text = f"Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 255\nGPU UUID: \t {name}\nBus Location: \t 0000:1{number}:00.0\n"
+        (folder / "information").write_text(text)
+    answer = passes(scenario(order="0 1"))
+    assert values(answer, "gpu.up") == {uuid(0): 1, uuid(1): 1, uuid(2): 0}
+    assert [event["attrs"]["pci"] for event in answer["events"]] == ["0000:12:00.0"]
+
+
 def test_another_gpu_in_the_place_of_one_has_replaced_it(passes: Passes) -> None:
     passes(scenario())
     answer = passes(scenario(**{"2__nvmlDeviceGetUUID": uuid(9)}), ahead=61.0)
@@ -211,7 +231,7 @@ def test_a_call_that_hangs_where_the_gpus_are_listed_costs_one_gpu_too(passes: P
     for answer in (passes(scenario(8, **{"3__nvmlDeviceGetHandleByIndex_v2": "hang"})), passes(), passes()):
         assert values(answer, "gpu.probe_hung") == {uuid(n): int(n == 3) for n in range(8)}
         assert len(values(answer, "gpu.power")) == 7
-        assert answer["threads"] == ["nvidia-roll-roll"], "one stuck thread, not one a look"
+        assert answer["threads"] == ["nvidia-roll"], "one stuck thread, not one a look"
 
 
 def test_a_driver_with_one_lock_for_all_holds_up_every_gpu_and_not_the_agent(passes: Passes) -> None:
@@ -222,14 +242,23 @@ def test_a_driver_with_one_lock_for_all_holds_up_every_gpu_and_not_the_agent(pas
         assert set(values(answer, "gpu.up")) <= {uuid(0), uuid(2)}, "what was not read is not told of as well"
 
 
-def test_a_gpu_that_answers_again_after_a_hang_is_read_again(passes: Passes) -> None:
+def test_a_gpu_that_answers_again_after_a_hang_is_read_again_and_what_hung_is_thrown_away(passes: Passes, tmp_path: Path) -> None:
     passes(scenario(2), timeout=1.0, kept={})
-    hung = passes(scenario(2, **{"1__nvmlDeviceGetPowerUsage": "hang"}))
+    hung = passes(scenario(2, **{"1__nvmlDeviceGetPowerUsage": f"until {tmp_path / 'free'}", "1__nvmlDeviceGetFanSpeed": "99"}))
     assert values(hung, "gpu.probe_hung")[uuid(1)] == 1
+    (tmp_path / "free").touch()
+    for _ in range(1000):
+        back = passes(scenario(2, **{"1__nvmlDeviceGetFanSpeed": "30"}))
+        if values(back, "gpu.probe_hung")[uuid(1)] == 0:
+            break
+        time.sleep(0.02)
+    assert values(back, "gpu.fan") == {uuid(1): 0.30} and values(back, "gpu.power")[uuid(1)] == 101.0
+    assert back["events"] == [] and back["threads"] == []
 
 
 def test_a_driver_that_hangs_at_its_start_is_an_error_and_then_a_hang_of_every_gpu_that_is_known(passes: Passes) -> None:
     kept = passes(scenario(2))["kept"]
+    on_the_bus(passes)
     first = passes(scenario(2, **{"-1__nvmlInit": "hang"}), timeout=1.0, kept={})
     assert first["error"] == "the GPU driver does not answer" and first["readings"] == []
     assert passes(timeout=1.0, kept=kept)["readings"] == [], "starting takes a driver its time"
@@ -250,10 +279,7 @@ def test_a_driver_that_is_gone_gives_an_error_and_no_old_value(passes: Passes, c
 def test_a_machine_with_the_library_and_no_gpu_says_nothing_and_one_with_a_gpu_says_that_its_driver_is_not_loaded(passes: Passes) -> None:
     bare = passes("-1.nvmlInit !9\n")
     assert (bare["readings"], bare["error"]) == ([], "")
-    device = passes.sys / "bus/pci/devices/0000:1b:00.0"
-    device.mkdir(parents=True)
-    (device / "vendor").write_text("0x10de\n")
-    (device / "class").write_text("0x030200\n")
+    on_the_bus(passes)
     assert passes()["error"] == "NVML: Driver Not Loaded"
 
 

@@ -11,7 +11,7 @@
      0.mig 100 101                        numbers of the devices that are its MIG instances
      lock 1                               one lock for all calls, held by one that hangs
 
-   A value "!15" is NVML's error 15; "hang" never returns. What is not in the file is not supported (3).
+   A value "!15" is NVML's error 15; "hang" never returns, "until PATH" not before that file is there. What is not in the file is not supported (3).
    The layouts are those of nvml.h, as the binding declares them. */
 
 #include <pthread.h>
@@ -71,6 +71,10 @@ static const char *say(int number, const char *what, int *code) {
     const char *value = look(key);
     if (!value) { snprintf(key, sizeof key, "*.%s", what); value = look(key); }
     if (value && !strcmp(value, "hang")) for (;;) pause();
+    if (value && !strncmp(value, "until ", 6)) {
+        while (access(value + 6, F_OK)) usleep(5000);
+        value = NULL;
+    }
     if (locked) pthread_mutex_unlock(&one_for_all);
     *code = !started ? UNINITIALIZED : !value ? NOT_SUPPORTED : value[0] == '!' ? atoi(value + 1) : OK;
     return *code == OK ? value : NULL;

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from exporters.collector import RankProcess, Reading, Site
 from exporters.encode import accept
-from exporters.gpu import GpuCollector
+from exporters.gpu_vendor import VendorGpus
+from exporters.sources.vendors import VENDORS
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -47,13 +48,13 @@ def main() -> None:
                 ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
                 kept=order.get("kept", {}),
             )
-            collector = GpuCollector(site, clock=clock)
+            collector = VendorGpus(site, VENDORS[0], clock)
         sys.stdout.write(json.dumps(one_pass(collector)) + "\n")
         sys.stdout.flush()
     os._exit(0)  # what hangs is left
 
 
-def one_pass(collector: GpuCollector) -> dict[str, object]:
+def one_pass(collector: VendorGpus) -> dict[str, object]:
     readings, events, error = [], [], ""
     try:
         for one in collector.collect(AT):
