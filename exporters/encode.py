@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from exporters.collector import Reading
-from exporters.labels import clean
+from exporters.labels import clean, label_name
 from pipeline.catalog.metrics import ColumnType, Family, Kind, Metric
 
 PREFIX: Final = "surefoot_"
@@ -51,8 +51,12 @@ def accept(readings: Iterable[Reading]) -> tuple[list[Accepted], int]:
 
 
 def prometheus_name(metric: Metric) -> str:
-    """The metric's name on a Prometheus page: base unit and `_total` appended."""
-    return PREFIX + metric.name.replace(".", "_") + _SUFFIXES[metric.unit] + ("_total" if metric.kind is Kind.COUNTER else "")
+    """The metric's name on a Prometheus page: base unit and `_total` appended. `_count` is kept for histograms there: a count of
+    things is in the plural."""
+    name = metric.name.replace(".", "_")
+    if metric.kind is Kind.GAUGE and name.endswith("_count"):
+        name = name.removesuffix("_count") + "s"
+    return PREFIX + name + _SUFFIXES[metric.unit] + ("_total" if metric.kind is Kind.COUNTER else "")
 
 
 def prometheus_text(readings: Sequence[Accepted]) -> str:
@@ -93,8 +97,15 @@ def _labels(reading: Reading) -> Labels | None:
 
 
 def _cleaned(identity: list[tuple[str, str]], attributes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for key, value in (*identity, *attributes.items()):
-        yield key, clean(value)
+    """No name comes twice: one such line would cost the whole page."""
+    for name, value in identity:
+        yield name, clean(value)
+    taken = {name for name, _ in identity}
+    for name, value in attributes.items():
+        safe = label_name(name)
+        if safe not in taken:
+            taken.add(safe)
+            yield safe, clean(value)
 
 
 @lru_cache(maxsize=64)

@@ -34,6 +34,10 @@ class MountCollector:
         for mount in mounts:
             yield _mount(self._site.node, mount, probes[mount.mount_point])
 
+    def absent(self) -> str:
+        """No file system is mounted but the kernel's own."""
+        return "" if distinct(procfs.mounts(self._site.proc)) else "no file system is mounted but the kernel's own"
+
     def close(self) -> None:
         """Lets go of the probes."""
         self._prober.close()
@@ -44,6 +48,10 @@ class DiskCollector:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+
+    def absent(self) -> str:
+        """No disk but memory and loop devices."""
+        return "no disk is in the kernel's list"
 
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The disks' readings. Raises OSError where the kernel has no list of them."""

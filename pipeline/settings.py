@@ -95,7 +95,12 @@ class IngestSettings(Part):
 
 
 class AgentSettings(Part):
-    """The node's agent. Intervals are seconds."""
+    """The node's agent. Intervals are seconds.
+
+    `buffer_bytes` wait in memory for ingest; `disk_buffer_bytes` in the state folder while it is away (0: none), for `disk_buffer_age`
+    seconds at most. `textfile` is a folder that the page is written to, for node_exporter's textfile collector; `compat` names
+    exporters whose names are shown beside ours.
+    """
 
     host: Host = "127.0.0.1"
     port: Port = 9412
@@ -104,6 +109,10 @@ class AgentSettings(Part):
     flush_interval: float = Field(0.25, ge=0.01, le=1)
     timeout: float = Field(5.0, ge=0.1, le=60)
     buffer_bytes: int = Field(64 * MIB, ge=64 << 10, le=64 * GIB)
+    disk_buffer_bytes: int = Field(256 * MIB, ge=0, le=64 * GIB)
+    disk_buffer_age: float = Field(DAY, ge=1, le=WEEK)
+    textfile: File = ""
+    compat: tuple[Literal["dcgm", "node"], ...] = ()
 
 
 class JobSettings(Part):

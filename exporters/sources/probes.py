@@ -8,6 +8,7 @@ inodes and inodes free. Standard library only, and none of our packages.
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -79,6 +80,7 @@ class ThreadProbes:
 
 def main() -> None:
     """Answers until standard input ends, then leaves at once, whatever still hangs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the agent, and our standard input with it
     probes = ThreadProbes(statvfs)
     threading.Thread(target=_write_answers, args=(probes,), daemon=True).start()
     for line in sys.stdin:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
@@ -149,7 +149,7 @@ def lived_through(steps: list[str | int], folder: Path) -> None:
     assert not list(folder.glob("*"))
 
 
-@settings(max_examples=4, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, deadline=None, derandomize=True)
 @example(steps=["away", 5, "wait", "kill", 3, "wait", "lost answers", 4, "wait", "kill", "wait", 2])
 @example(steps=[3, "lost answers", 7, "kill", "away", 9, "wait", "kill", "wait", "up", "wait", 1])
 @given(steps=STEPS)

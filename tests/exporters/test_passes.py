@@ -135,8 +135,9 @@ def test_a_collector_is_told_to_fail_once_per_change_and_keeps_its_last_success(
     good, bad = Outcome("disk", (), 2, 0.5, ""), Outcome("disk", (), 1, 0.25, "OSError: gone")
     told = [judge.failed(outcome, at) for at, outcome in enumerate((good, bad, bad, good, bad))]
     assert told == [False, True, False, False, True]
-    (about,) = judge.readings()
-    assert about.values == {"agent.collect.ok": 0, "agent.collect.time": 0.25, "agent.rejected": 7, "agent.last_success": 3}
+    (about,) = judge.readings(9.0)
+    expected = {"agent.collect.ok": 0, "agent.collect.time": 0.25, "agent.rejected": 7, "agent.last_success": 3}
+    assert about.values == expected | {"agent.age": 6.0, "agent.absent": 0}, "it is nine o'clock, as it were"
     assert about.identity == {"node": "n", "collector": "disk"}
     judge.failed(Outcome("other", (), 0, 0.1, "x"), 9)
-    assert [about.values["agent.last_success"] for about in judge.readings()] == [3, None]
+    assert [about.values["agent.last_success"] for about in judge.readings(9.0)] == [3, None]

@@ -10,10 +10,11 @@ from pipeline.catalog.metric import Family as Family
 from pipeline.catalog.metric import Kind as Kind
 from pipeline.catalog.metric import Metric as Metric
 from pipeline.catalog.metrics.agent import AGENT as AGENT
+from pipeline.catalog.metrics.agent import SENDER as SENDER
 from pipeline.catalog.metrics.host import CGROUP as CGROUP
 from pipeline.catalog.metrics.host import HOST as HOST
 from pipeline.catalog.metrics.storage import DISK as DISK
 from pipeline.catalog.metrics.storage import MOUNT as MOUNT
 
-FAMILIES: tuple[Family, ...] = (HOST, MOUNT, DISK, CGROUP, AGENT)
+FAMILIES: tuple[Family, ...] = (HOST, MOUNT, DISK, CGROUP, AGENT, SENDER)
 BY_NAME: dict[str, tuple[Family, Metric]] = {m.name: (f, m) for f in FAMILIES for m in f.metrics}
