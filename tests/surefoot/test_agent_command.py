@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,3 +93,18 @@ def test_a_dry_run_prints_what_it_would_send_until_it_is_stopped_and_leaves_noth
     assert lines[0]["surefoot.event"]["kind"] == "agent_started"
     assert {"metric": "host.load1", "unit": "1", "points": [{"value": 1.25, "node": "node1"}]} in lines
     assert not (tmp_path / "state").exists()
+
+
+def test_a_collector_that_hangs_costs_once_its_own_readings_and_no_more_than_the_deadline(tmp_path: Path) -> None:
+    """A kernel log that never answers stands for a hung driver: a pipe that nobody writes to, where /proc has its disks."""
+    proc = shutil.copytree(TREE / "proc", tmp_path / "proc")
+    (proc / "diskstats").unlink()
+    os.mkfifo(proc / "diskstats")
+    given = {"NODE": "node1", "STATE_DIR": str(tmp_path / "state"), "RING_DIR": str(tmp_path / "rings"), "AGENT__TIMEOUT": "0.5"}
+    env = os.environ | {f"SUREFOOT_{k}": v for k, v in given.items()}
+    command = [sys.executable, "-m", "surefoot", "agent", "--once", "--json", "--path.procfs", str(proc), *SAVED[2:]]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    collectors = {one["name"]: one for one in json.loads(done.stdout)["collectors"]}
+    assert (collectors["disk"]["state"], collectors["disk"]["why"]) == ("failed", "no answer within its deadline")
+    assert collectors["host"]["state"] == "ok"
