@@ -272,3 +272,24 @@ def status_of(pid: int) -> tuple[int, int]:
     """Threads and resident kB."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return int(status["Threads"]), int(status["VmRSS"].split()[0])
+
+
+def test_what_an_agent_kept_through_an_outage_and_its_own_sigkill_is_sent_by_the_next(tmp_path: Path) -> None:
+    env = environment(tmp_path) | {"SUREFOOT_AGENT__TIMEOUT": "1"}
+    with subprocess.Popen([sys.executable, "-c", SERVE], env=env, cwd=ROOT, stderr=subprocess.DEVNULL) as first:
+        end = time.monotonic() + 60
+        while not (events := list((tmp_path / "state/agent.buffer").glob("[!.]*-l-*"))) and time.monotonic() < end:
+            time.sleep(0.05)
+        first.kill()
+    assert events, "the event of its start waits on disk"
+    with HTTPServer(port=int(env["SUREFOOT_INGEST__PORT"])) as server:
+        received = Received(server)
+        with subprocess.Popen([sys.executable, "-c", SERVE], env=env, cwd=ROOT, stderr=subprocess.DEVNULL) as second:
+            end = time.monotonic() + 60
+            while (
+                len(received.events("agent_started")) < 2 or any((tmp_path / "state/agent.buffer").iterdir())
+            ) and time.monotonic() < end:
+                time.sleep(0.05)
+            second.terminate()
+        ids = [str(event["id"]) for event in received.events("agent_started")]
+    assert len(ids) == len(set(ids)) == 2

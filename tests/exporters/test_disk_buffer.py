@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import subprocess
+import sys
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -161,3 +163,33 @@ def test_the_counts_of_a_file_are_on_its_first_line(tmp_path: Path) -> None:
     put(opened(tmp_path), "a", b"\n\n")
     (path,) = tmp_path.iterdir()
     assert json.loads(path.read_bytes().partition(b"\n")[0]) == {"surefoot.step": 2}
+
+
+FILL = """
+import sys
+from pathlib import Path
+from exporters.sending.buffer import DiskBuffer
+from exporters.sending.outgoing import Signal
+folder = Path(sys.argv[1])
+buffer = DiskBuffer(folder, 1 << 30, 1e6, spare=0)
+buffer.open()
+import os
+import subprocess
+import sys
+body = os.urandom(20_000)
+taken = [buffer.put(Signal.LOGS, str(n), body, {"log": 1}, lasting=n % 2 == 0) for n in range(20)]
+kept = buffer.oldest()
+buffer.forget(kept)
+again = buffer.put(Signal.LOGS, "again", body, {"log": 1}, lasting=True)
+print(taken.index(False), sum(taken), again, len(list(folder.iterdir())), len(buffer), buffer.dropped)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")
+def test_a_file_system_filled_to_the_last_byte_keeps_what_it_took_and_takes_more_once_there_is_room(tmp_path: Path) -> None:
+    script = 'mount -t tmpfs -o size=128k none "$1" && exec "$2" -c "$3" "$1/b"'
+    command = ["unshare", "-m", "sh", "-c", script, "sh", str(tmp_path), sys.executable, FILL]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60, check=False)
+    if "mount" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.stdout.split(None, 5) == ["6", "6", "True", "6", "6", "{}\n"], done.stderr
