@@ -16,6 +16,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
@@ -119,8 +120,6 @@ def _against_exporter(proc: Path) -> Iterator[Result]:
     everything = [entry.make(Site("node1")) for entry in COLLECTORS]
     with _exporter([program]) as peer:
         yield _compared("agent.machine", "of this machine", everything, peer, program)
-        mine, theirs = float(_spawned(Path("/proc"), 20)[-1]), float(_resident(peer.pid))
-        yield Result("agent.rss", f"memory of a collecting process : {EXPORTER}", "met", "none", _mib(mine), _mib(theirs), mine / theirs)
     for collector in everything:
         if callable(close := getattr(collector, "close", None)):
             close()
@@ -134,8 +133,11 @@ def _compared(name: str, where: str, collectors: Sequence[Collector], exporter: 
         series = sum(exporter.scrape() for _ in range(PEER_SCRAPES))
         return (_cpu_of(exporter.pid) - began) / series
 
-    counts = f"{ours()[1]} {where}, text and OTLP : {EXPORTER} {_version(program)}, text, {exporter.scrape()}"
-    return compare(name, f"CPU a series, {counts}", lambda: _cpu(ours), peer, Goal(0.25, "<="), _us)
+    mine, theirs = ours()[1], exporter.scrape()
+    what = f"CPU a series, {mine} {where}, text and OTLP : {EXPORTER} {_version(program)}, text, {theirs}"
+    found = compare(name, what, lambda: _cpu(ours), peer, Goal(0.25, "<="), _us)
+    memory = f"memory {_mib(float(_spawned(Path('/proc'), 20)[-1]))} : {_mib(float(_resident(exporter.pid)))}"
+    return replace(found, what=f"{what}; {memory}")
 
 
 class _Exporter(NamedTuple):
