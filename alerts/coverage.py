@@ -21,13 +21,17 @@ def described(rule: Rule) -> str:
     when = rule.when
     if isinstance(when, Happened):
         often = f"{when.times} times within {when.within:g} s" if when.times > 1 else ""
-        what = " ".join(filter(None, ("event", when.kind.name, when.code, often)))
+        what = " ".join(filter(None, ("event", when.kind.name, when.code, ", ".join(sorted(when.codes, key=_number)), often)))
     elif isinstance(when, Missing):
         what = f"a {when.family.name} that is no longer there"
     else:
         what = " and ".join(_limit(limit) for limit in when)
     turned = ", where it was not before" if rule.turned else ""
     return what + turned + _SCOPES[rule.scope]
+
+
+def _number(code: str) -> tuple[int, str]:
+    return (int(code) if code.isdigit() else 0, code)
 
 
 def _limit(limit: Limit) -> str:

@@ -168,9 +168,7 @@ class Watch:
         labels = _event_labels(event)
         for number, rule in enumerate(self._rules):
             when = rule.when
-            if not isinstance(when, Happened) or when.kind.name != event.kind or (when.code and when.code != event.code):
-                continue
-            if not event.node or not _applies(rule, labels):
+            if not isinstance(when, Happened) or not when.fits(event.kind, event.code) or not event.node or not _applies(rule, labels):
                 continue
             standing = self._event_standing(rule, event.node, labels, event.at)
             times = self._times.setdefault((number, standing.place.key), [])

@@ -23,11 +23,11 @@ from typing import Final, NamedTuple
 
 from benchmarks.harness import Goal, Result, compare, verdict
 from exporters.collector import Collector, Reading, Site
+from exporters.disks import DiskCollector
 from exporters.encode import accept, prometheus_text
 from exporters.registry import COLLECTORS
 from exporters.sending.metrics import MetricMessages
 from exporters.sources import procfs
-from exporters.storage import DiskCollector
 from pipeline.clock import utcnow
 
 DISKS: Final = 30  # of eight series each

@@ -6,22 +6,25 @@ from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
+from exporters import gpu_inventory
 from exporters.collector import Site
 from exporters.compat.registry import ForeignText
 from exporters.cursors import Cursors
 from exporters.encode import Accepted, accept, prometheus_text
 from exporters.health import Health
 from exporters.judge import Judge
+from exporters.natives import Natives
 from exporters.pages import Board
 from exporters.passes import Outcome, Schedule, runners_of
 from exporters.registry import COLLECTORS, Entry
+from exporters.sending import foreign
 from exporters.sending.metrics import MetricMessages
 from exporters.sending.outlet import Outlet
 from exporters.sources import procfs
 from exporters.textfile import TextFile
 from exporters.training import RingPoller
 from pipeline.catalog.events import AGENT_STARTED, COLLECTOR_FAILED, EventKind
-from pipeline.catalog.metrics import AGENT
+from pipeline.catalog.metrics import AGENT, GPU
 from pipeline.clock import monotonic, utcnow
 from pipeline.records import Event
 from pipeline.settings import Settings
@@ -51,9 +54,18 @@ class Agent:
         self._kept_in = Cursors(settings.state_dir / "agent.collectors.json")
         self._kept = self._kept_in.load()
         self._rings = RingPoller(settings.ring_dir, settings.node, site.proc, site.ticks, self._cursors.load())
-        site = replace(site, ranks=self._rings.ranks, kept=dict(self._kept), settings=settings.agent)
+        self._gpus = gpu_inventory.addresses(self._kept)
+        site = replace(
+            site,
+            ranks=self._rings.ranks,
+            kept=dict(self._kept),
+            settings=settings.agent,
+            gpus=lambda: self._gpus,
+            clock_offset=sender.clock_offset,
+        )
         self._runners = runners_of(settings, site, entries)
         self._schedule, self._judge = Schedule(self._runners, settings.node), Judge(settings.node)
+        self._natives = Natives(entries)
         self._intervals = {runner.name: runner.every for runner in self._runners}
         self._messages: dict[str, MetricMessages] = {}
         self._health = Health(sender.stats)
@@ -101,9 +113,12 @@ class Agent:
             self._send_events(events)
             self._sender.flush()
         self._kept |= outcome.kept
+        self._gpus = self._gpus | _gpus_in(outcome.readings)
         self._heard.add(outcome.name)
         if not outcome.error:
-            self._show(outcome.name, outcome.readings, now, clock + STALE_PASSES * self._intervals[outcome.name])
+            readings = self._natives.without(outcome.name, outcome.readings, clock)
+            self._show(outcome.name, readings, now, clock + STALE_PASSES * self._intervals[outcome.name], clock)
+            self._sender.send_metrics(foreign.encode(outcome.foreign, now))
 
     def _tell_of_itself(self, now: datetime, clock: float) -> None:
         """The agent's own readings, every interval; for the first time as soon as every collector was heard of, or should have been."""
@@ -114,17 +129,25 @@ class Agent:
         self._told = True
         self._about_due = clock + self._settings.agent.interval
         of_itself = [*self._judge.readings(now.timestamp()), self._health.reading(self._node)]
-        self._show(AGENT.name, accept(of_itself)[0], now, clock + STALE_PASSES * self._settings.agent.interval)
+        self._show(AGENT.name, accept(of_itself)[0], now, clock + STALE_PASSES * self._settings.agent.interval, clock)
         self._sender.send_metrics(self._health.scopes())
         if self._textfile:
             self._textfile.put(self.board.page(clock))
 
-    def _show(self, name: str, readings: Sequence[Accepted], now: datetime, until: float) -> None:
-        self.board.put(name, prometheus_text(readings), until, readings)
+    def _show(self, name: str, readings: Sequence[Accepted], now: datetime, until: float, clock: float) -> None:
+        self._natives.note(name, readings, until)
+        shown = self._natives.own(name, readings, clock)
+        self.board.put(name, prometheus_text(shown), until, shown)
         self._sender.send_metrics(self._messages.setdefault(name, MetricMessages()).encode(readings, now))
 
     def _send_events(self, events: Iterable[Event]) -> None:
         self._sender.send_records([("surefoot.event", event) for event in events])
+
+
+def _gpus_in(readings: Iterable[Accepted]) -> dict[str, str]:
+    """UUIDs by PCI address, of the GPUs among the readings."""
+    labels = [dict(reading.labels) for reading in readings if reading.family is GPU]
+    return {told["pci"]: told["uuid"] for told in labels if told.get("pci")}
 
 
 def _event(what: EventKind, node: str, *, code: str, message: str = "") -> Event:

@@ -7,8 +7,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from exporters.sources.mounts import ChildProbes, Probes
-from exporters.sources.probes import Usage, statvfs
+from exporters.sources import mounts
+from exporters.sources.kubelet import Door, ask
+from exporters.sources.mounts import Probes
+from exporters.sources.probes import Smart, Usage, Written, statvfs
 from pipeline.catalog.metrics import Family
 from pipeline.records import Event
 from pipeline.settings import AgentSettings
@@ -26,8 +28,20 @@ class Reading:
     since: float | None = None
 
 
-Observation = Reading | Event
-"""What a collector gives: how things are, and what has happened."""
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A value of a series that the catalogue does not know, under the name and labels that it was given. `value` None: the series has
+    ended. `since` is when a counter began, seconds since 1970, None where that is not known."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: float | None
+    counter: bool = False
+    since: float | None = None
+
+
+Observation = Reading | Event | Foreign
+"""What a collector gives: how things are, what has happened, and what others say that we have no word for."""
 
 
 class Collector(Protocol):
@@ -81,7 +95,10 @@ class Site:
     shm: Path = Path("/dev/shm")
     ticks: float = float(os.sysconf("SC_CLK_TCK"))
     usage: Callable[[str], Usage] = statvfs  # of what cannot hang
-    probes: Callable[[], Probes] = ChildProbes  # of what can
+    probes: Callable[[], Probes[Usage]] = mounts.usages  # of what can
+    writes: Callable[[], Probes[Written]] = mounts.writes  # of a small file
+    smarts: Callable[[], Probes[Smart]] = mounts.smarts  # of NVMe controllers
+    kubelet: Callable[[Door], str | None] = ask
     probe_timeout: float = 2.0
     cgroups: Path = Path("/sys/fs/cgroup")
     ranks: Callable[[], Sequence[RankProcess]] = tuple  # those that are known now
@@ -89,4 +106,5 @@ class Site:
     sys: Path = Path("/sys")
     kmsg: Path = Path("/dev/kmsg")
     kept: Mapping[str, int] = field(default_factory=dict)  # how far the collectors of the agent before had come
+    clock_offset: Callable[[], float | None] = lambda: None  # seconds by which this machine's clock is ahead of ingest's
     settings: AgentSettings = field(default_factory=AgentSettings)

@@ -10,7 +10,10 @@ from exporters.labels import clean, label_name
 from pipeline.catalog.metrics import ColumnType, Family, Kind, Metric
 
 PREFIX: Final = "surefoot_"
-_SUFFIXES: Final = {"By": "_bytes", "s": "_seconds", "Hz": "_hertz", "W": "_watts", "J": "_joules", "Cel": "_celsius", "1": ""}
+_SUFFIXES: Final = {
+    **{"By": "_bytes", "s": "_seconds", "Hz": "_hertz", "W": "_watts", "J": "_joules", "Cel": "_celsius", "1": ""},
+    "By/s": "_bytes_per_second",
+}
 _BITS: Final = {ColumnType.U8: 8, ColumnType.U32: 32, ColumnType.U64: 63}  # 63: OTLP's integers are signed
 
 Labels = tuple[tuple[str, str], ...]

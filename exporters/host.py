@@ -39,6 +39,7 @@ class HostCollector:
                 "host.pressure.io.some": stall["io"].some,
                 "host.pressure.io.full": stall["io"].full,
                 "host.oom_kills": procfs.oom_kills(proc),
+                "host.clock_offset": self._site.clock_offset(),
             },
             since=cpu.boot,
         )

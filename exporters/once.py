@@ -11,6 +11,7 @@ from exporters.collector import Site
 from exporters.compat.registry import ForeignText
 from exporters.encode import Accepted, accept, prometheus_text
 from exporters.judge import Judge
+from exporters.natives import Natives
 from exporters.passes import Outcome, Schedule, runners_of
 from exporters.registry import COLLECTORS, Entry
 from pipeline.clock import Clock, monotonic, utcnow
@@ -28,17 +29,20 @@ def look(settings: Settings, site: Site, entries: Sequence[Entry] = COLLECTORS, 
     return [outcomes[runner.name] for runner in runners]
 
 
-def as_page(outcomes: Sequence[Outcome], node: str, now: datetime, foreign: Sequence[ForeignText] = ()) -> str:
+def as_page(
+    outcomes: Sequence[Outcome], node: str, now: datetime, foreign: Sequence[ForeignText] = (), entries: Sequence[Entry] = COLLECTORS
+) -> str:
     """As Prometheus text; what is not here, and what failed, are comments."""
-    readings = [reading for outcome in outcomes for reading in outcome.readings]
-    texts = [prometheus_text(outcome.readings) for outcome in outcomes]
+    readings = _told(outcomes, entries)
     notes = [f"# {outcome.name}: {said}\n" for outcome in outcomes if (said := _said(outcome))]
-    return "".join([*texts, *(text(readings) for text in foreign), prometheus_text(_of_itself(outcomes, node, now)), *notes])
+    return "".join(
+        [prometheus_text(readings), *(text(readings) for text in foreign), prometheus_text(_of_itself(outcomes, node, now)), *notes]
+    )
 
 
-def as_json(outcomes: Sequence[Outcome], node: str, now: datetime) -> str:
+def as_json(outcomes: Sequence[Outcome], node: str, now: datetime, entries: Sequence[Entry] = COLLECTORS) -> str:
     """One object on one line: `devices` with their readings, each with its unit, `events`, and how the `collectors` did."""
-    readings = [*(reading for outcome in outcomes for reading in outcome.readings), *_of_itself(outcomes, node, now)]
+    readings = [*_told(outcomes, entries), *_of_itself(outcomes, node, now)]
     return json.dumps(
         {
             "node": node,
@@ -48,6 +52,14 @@ def as_json(outcomes: Sequence[Outcome], node: str, now: datetime) -> str:
             "collectors": [dict(_collector(outcome)) for outcome in outcomes],
         }
     )
+
+
+def _told(outcomes: Sequence[Outcome], entries: Sequence[Entry]) -> list[Accepted]:
+    """The readings, of each device from the collector that speaks for it."""
+    natives = Natives(entries)
+    for outcome in outcomes:
+        natives.note(outcome.name, outcome.readings, math.inf)
+    return [reading for outcome in outcomes for reading in natives.without(outcome.name, outcome.readings, 0.0)]
 
 
 def _of_itself(outcomes: Sequence[Outcome], node: str, now: datetime) -> list[Accepted]:

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import Final
 from zlib import crc32
 
-from exporters.collector import Collector, Keeps, MayBeAbsent, Observation, Reading, Site
+from exporters.collector import Collector, Foreign, Keeps, MayBeAbsent, Observation, Reading, Site
 from exporters.encode import Accepted, accept
 from exporters.labels import clean, clean_event
 from exporters.registry import Entry
@@ -32,6 +32,7 @@ class Outcome:
     error: str
     events: Sequence[Event] = ()
     kept: Mapping[str, int] = field(default_factory=dict)
+    foreign: Sequence[Foreign] = ()
     absent: str = ""
 
 
@@ -77,24 +78,27 @@ class Runner:
             began = self._clock()
             readings: list[Accepted] = []
             events: list[Event] = []
+            foreign: list[Foreign] = []
             rejected, absent = 0, ""
             try:
-                readings, rejected = accept(_parted(self._collector.collect(now), events))
+                readings, rejected = accept(_parted(self._collector.collect(now), events, foreign))
                 error = "" if not readings or any(reading.values for reading in readings) else "no value could be read"
                 if not readings and isinstance(self._collector, MayBeAbsent):
                     absent = clean(self._collector.absent())
             except Exception as e:  # noqa: BLE001 - a collector's defect must not take the other collectors with it
                 error = clean(f"{type(e).__name__}: {e}")
             kept = self._collector.kept() if isinstance(self._collector, Keeps) else {}
-            self._outcome = Outcome(self.name, readings, rejected, self._clock() - began, error, events, kept, absent)
+            self._outcome = Outcome(self.name, readings, rejected, self._clock() - began, error, events, kept, foreign, absent)
             self._begun_at = None
 
 
-def _parted(observed: Iterable[Observation], events: list[Event]) -> Iterator[Reading]:
-    """The readings; the events among them are put into `events`."""
+def _parted(observed: Iterable[Observation], events: list[Event], foreign: list[Foreign]) -> Iterator[Reading]:
+    """The readings; the events among them are put into `events`, what the catalogue does not know into `foreign`."""
     for one in observed:
         if isinstance(one, Event):
             events.append(clean_event(one))
+        elif isinstance(one, Foreign):
+            foreign.append(one)
         else:
             yield one
 
@@ -142,7 +146,7 @@ class Schedule:
         if (outcome := runner.take()) is not None:
             late, turn.hung, turn.begun = turn.hung, False, None
             # What a pass read that was called hung is too old to be shown; what it says has happened has happened.
-            return replace(outcome, readings=(), error=outcome.error or HUNG) if late else outcome
+            return replace(outcome, readings=(), foreign=(), error=outcome.error or HUNG) if late else outcome
         if turn.begun is not None and clock - turn.begun >= runner.deadline:
             turn.begun, turn.hung = None, True
             return runner.hung()

@@ -3,12 +3,38 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from exporters import oom
+from exporters import clock, disk_health, gpu, kernel, oom, redfish, scheduler, volumes
 from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
+from exporters.disks import DiskCollector
 from exporters.host import HostCollector
-from exporters.storage import DiskCollector, MountCollector
-from pipeline.catalog.metrics import CGROUP, DISK, HOST, MOUNT, Family
+from exporters.lustre import LustreCollector
+from exporters.mounts import MountCollector
+from exporters.nfs import NfsCollector
+from exporters.scrape import ScrapeCollector
+from pipeline.catalog.metrics import (
+    CGROUP,
+    CHASSIS,
+    DISK,
+    DISK_HEALTH,
+    GPU,
+    GPU_LINK,
+    GPU_PARTITION,
+    GPU_PROCESS,
+    HOST,
+    LUSTRE,
+    LUSTRE_TARGET,
+    MOUNT,
+    NFS,
+    NFS_OPERATION,
+    NFS_SERVER,
+    ROLLOUT_ENGINE,
+    SCHED_JOB,
+    SCHED_NODE,
+    SCRAPE,
+    VOLUME,
+    Family,
+)
 
 
 class Entry(NamedTuple):
@@ -26,7 +52,17 @@ class Entry(NamedTuple):
 COLLECTORS: Final = (
     Entry("host", (HOST,), HostCollector),
     Entry("mount", (MOUNT,), MountCollector),
+    Entry("nfs", (NFS, NFS_OPERATION, NFS_SERVER), NfsCollector),
+    Entry("lustre", (LUSTRE, LUSTRE_TARGET), LustreCollector),
+    Entry("volume", (VOLUME,), volumes.VolumeCollector, volumes.EVERY),
     Entry("disk", (DISK,), DiskCollector),
+    Entry("disk_health", (DISK_HEALTH,), disk_health.DiskHealthCollector, disk_health.EVERY),
     Entry("cgroup", (CGROUP,), CgroupCollector),
+    Entry("gpu", (GPU, GPU_LINK, GPU_PARTITION, GPU_PROCESS), gpu.GpuCollector, gpu.EVERY),
+    Entry("scrape", (SCRAPE, ROLLOUT_ENGINE), ScrapeCollector),  # readings of other families, too, where no one else has them (natives.py)
+    Entry("scheduler", (SCHED_NODE, SCHED_JOB), scheduler.SchedulerCollector, scheduler.EVERY),
+    Entry("redfish", (CHASSIS,), redfish.RedfishCollector, redfish.EVERY),
+    Entry("clock", (), clock.ClockCollector, clock.EVERY),
+    Entry("kernel", (), kernel.KernelCollector, kernel.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

@@ -43,10 +43,12 @@ HERE: Final = Roots()
 
 
 def site_of(settings: Settings, roots: Roots = HERE) -> Site:
-    """Where the agent looks. Mounts of a /proc that is not this machine's are listed and not asked."""
+    """Where the agent looks. Mounts of a /proc and disks of a /sys that are not this machine's are listed and not asked."""
     site = Site(settings.node, probe_timeout=min(2.0, settings.agent.timeout / 2))
     site = replace(site, proc=roots.proc, sys=roots.sys, kmsg=roots.kmsg, cgroups=roots.sys / "fs/cgroup")
-    return site if roots.proc == HERE.proc else replace(site, probes=NoProbes, usage=no_usage)
+    if roots.proc != HERE.proc:
+        site = replace(site, probes=NoProbes, writes=NoProbes, usage=no_usage)
+    return site if roots.sys == HERE.sys else replace(site, smarts=NoProbes)
 
 
 def show(settings: Settings, roots: Roots, *, json: bool) -> None:

@@ -107,5 +107,5 @@ def _holds_json(fields: Fields, name: str) -> bool:
         case [key] if key in fields:
             return bool(group(fields, key)) or get_origin(fields[key].annotation) is tuple
         case [key, inner] if inner in (inside := group(fields, key)):
-            return get_origin(inside[inner].annotation) is dict
+            return get_origin(inside[inner].annotation) in (dict, tuple)
     return False

@@ -87,6 +87,16 @@ def _web(value: str) -> str:
     return value
 
 
+def _page(value: str) -> str:
+    if value.startswith("file:"):
+        if not re.fullmatch("file:///[!-~]+", value):
+            raise ValueError("must be an address like http://host:9400/metrics, or a file as file:///path/name.prom")
+        return value
+    if not value or _split(value).username is not None:
+        raise ValueError("must be an address like http://host:9400/metrics, without user and password")
+    return value
+
+
 def _base(value: str) -> str:
     if value and ((url := _split(value)).query or url.fragment or url.username is not None):
         raise ValueError("must be an address without user, password, ? and #")
@@ -112,6 +122,8 @@ File = Annotated[Text, AfterValidator(_file)]
 """The path of a file, "" for none."""
 WebUrl = Annotated[str, AfterValidator(_web)]
 """http or https, "" for none; it may hold a user, a password and a query."""
+PageUrl = Annotated[str, AfterValidator(_page)]
+"""A page that is read: http, https or file."""
 BaseUrl = Annotated[str, AfterValidator(_base)]
 """What paths are put behind, "" for none."""
 StoreUrl = Annotated[str, AfterValidator(_store)]

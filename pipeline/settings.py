@@ -37,6 +37,7 @@ from pipeline.setting_values import (
     Identifier,
     Label,
     Name,
+    PageUrl,
     Port,
     StoreUrl,
     Text,
@@ -47,7 +48,7 @@ from pipeline.setting_values import (
 
 BETWEEN_STEPS: Final = "between_steps"  # a limit's name beside the phases': what a trainer does outside any
 ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # to listen there is to listen on every address
-HOLD_SECRETS = ("clickhouse_url", "store", "ingest", "receivers")  # groups of settings with passwords, tokens and keys in them
+HOLD_SECRETS = ("clickhouse_url", "store", "ingest", "agent", "receivers")  # groups of settings with passwords, tokens and keys in them
 
 
 class Part(BaseModel):
@@ -94,8 +95,60 @@ class IngestSettings(Part):
         return self.url.rstrip("/") or f"http://{self.host}:{self.port}"
 
 
+class ScrapeSettings(Part):
+    """A page of another program that the agent reads, over HTTP or from a file (`file:///path`). Times are seconds.
+
+    `interval` 0 is the agent's own, which is the shortest. `labels` are added to every series. `token_file` holds a bearer token.
+    """
+
+    name: Label
+    url: PageUrl
+    interval: float = Field(0.0, ge=0, le=HOUR)
+    timeout: float = Field(4.0, ge=0.1, le=60)
+    labels: dict[str, Text] = Field(default_factory=dict)
+    token_file: File = ""
+    max_bytes: int = Field(16 * MIB, ge=1 << 10, le=256 * MIB)
+    max_series: int = Field(10_000, ge=0, le=1_000_000)
+
+
+class SlurmSettings(Part):
+    """How Slurm is asked: by the program `scontrol`; or, about the whole cluster, by slurmrestd at `url`, with the `version` of its API,
+    a user and a file with the user's token."""
+
+    scontrol: Name = "scontrol"
+    url: BaseUrl = ""
+    version: Annotated[str, Field(pattern=r"^v\d+\.\d+\.\d+$")] = "v0.0.40"
+    user: Text = ""
+    token_file: File = ""
+
+
+class KubernetesSettings(Part):
+    """Where Kubernetes' API server is. The defaults are those of a pod with a service account."""
+
+    url: BaseUrl = "https://kubernetes.default.svc"
+    token_file: File = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    ca_file: File = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+
+
+class RedfishSettings(Part):
+    """The board's management controller: its address ("https://10.0.0.7"; none: it is not asked), a user, and a file with its certificate
+    or its CA's, where that is not one that the system knows."""
+
+    url: BaseUrl = ""
+    user: Text = ""
+    password: Text = ""
+    ca_file: File = ""
+
+
 class AgentSettings(Part):
-    """The node's agent. Intervals are seconds.
+    """The node's agent. Intervals are seconds. `scrape` lists pages of other programs that it reads as well.
+
+    `schedulers`: `slurm` looks at this node and its jobs, on every node; `slurm-cluster` and `kubernetes` look at the whole cluster, so
+    set them on one agent of it.
+
+    `probe_paths`: folders that a small file is written to, synced, read back and deleted in, every `probe_interval`; choose one on each
+    file system whose hang or slowness would stop a run. `tiers`: what a mount lies on, by mount point, where Surefoot cannot tell or tells
+    wrongly: `memory`, `ssd`, `hdd`, `remote` or `object`. `kubelet_url`: of this node, for its volumes (`https://NODE:10250`).
 
     `buffer_bytes` wait in memory for ingest; `disk_buffer_bytes` in the state folder while it is away (0: none), for `disk_buffer_age`
     seconds at most. `textfile` is a folder that the page is written to, for node_exporter's textfile collector; `compat` names
@@ -113,6 +166,25 @@ class AgentSettings(Part):
     disk_buffer_age: float = Field(DAY, ge=1, le=WEEK)
     textfile: File = ""
     compat: tuple[Literal["dcgm", "node"], ...] = ()
+    probe_paths: tuple[Folder, ...] = ()
+    probe_interval: float = Field(30.0, ge=1, le=HOUR)
+    tiers: dict[str, Literal["memory", "ssd", "hdd", "remote", "object"]] = Field(default_factory=dict)
+    kubelet_url: BaseUrl = ""
+    kubelet_token_file: File = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+    kubelet_ca_file: File = ""
+    scrape: tuple[ScrapeSettings, ...] = Field((), max_length=64)
+    schedulers: tuple[Literal["slurm", "slurm-cluster", "kubernetes"], ...] = ()
+    slurm: SlurmSettings = SlurmSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
+    redfish: RedfishSettings = RedfishSettings()
+
+    @field_validator("scrape")
+    @classmethod
+    def _told_apart(cls, targets: tuple[ScrapeSettings, ...]) -> tuple[ScrapeSettings, ...]:
+        names = [target.name for target in targets]
+        if twice := {name for name in names if names.count(name) > 1}:
+            raise ValueError(f"two targets are named {min(twice)!r}: give each a name of its own")
+        return targets
 
 
 class JobSettings(Part):
@@ -332,7 +404,13 @@ def _explain(error: ValidationError) -> str:
     if first["type"] != "extra_forbidden":
         return f"setting {key}: {told}" if key else told
     parent, _, last = key.rpartition(".")
-    inside = ReceiverSettings.model_fields if parent.startswith("receivers") else group(Settings.model_fields, parent)
+    listed: dict[str, type[Part]] = {
+        "receivers": ReceiverSettings,
+        "agent.scrape": ScrapeSettings,
+        "agent.slurm": SlurmSettings,
+        "agent.kubernetes": KubernetesSettings,
+    }
+    inside = next((kind.model_fields for name, kind in listed.items() if parent.startswith(name)), group(Settings.model_fields, parent))
     return f"unknown setting {key}{_nearest(last, inside)}"
 
 

@@ -2,13 +2,13 @@
 
 import sys
 from inspect import cleandoc
-from typing import Any
+from typing import Any, Final
 
 from annotated_types import Ge, Gt, Le
 from pydantic_core import PydanticUndefined
 
 from pipeline.setting_environment import variable
-from pipeline.settings import Part, Settings
+from pipeline.settings import Part, ScrapeSettings, Settings
 
 HEAD = """# Settings
 
@@ -17,11 +17,16 @@ of `NAME` from a file. Times are seconds, sizes bytes. Made from the code; do no
 """
 
 
+LISTED: Final = {"agent.scrape": ScrapeSettings}
+"""Settings of what stands in a list of any length, by the list's key."""
+
+
 def page() -> str:
     """The whole page."""
     single = [_row(name, name, info) for name, info in Settings.model_fields.items() if not _is_part(info)]
     parts = [_part(name, info.annotation) for name, info in Settings.model_fields.items() if _is_part(info)]
-    return "\n".join([HEAD, *_table(single), *parts]) + "\n"
+    listed = [_listed(name, part) for name, part in LISTED.items()]
+    return "\n".join([HEAD, *_table(single), *parts, *listed]) + "\n"
 
 
 def _is_part(info: Any) -> bool:
@@ -29,8 +34,15 @@ def _is_part(info: Any) -> bool:
 
 
 def _part(name: str, part: Any) -> str:
-    rows = [_row(field, f"{name}.{field}", info) for field, info in part.model_fields.items()]
-    return "\n".join([f"\n## {name}\n", *cleandoc(part.__doc__ or "").splitlines(), "", *_table(rows)])
+    rows = [_row(field, f"{name}.{field}", info) for field, info in part.model_fields.items() if not _is_part(info)]
+    inner = [_part(f"{name}.{field}", info.annotation) for field, info in part.model_fields.items() if _is_part(info)]
+    return "\n".join([f"\n## {name}\n", *cleandoc(part.__doc__ or "").splitlines(), "", *_table(rows), *inner])
+
+
+def _listed(name: str, part: type[Part]) -> str:
+    """A table of what one entry of a list holds; none has a variable of its own."""
+    rows = [_row(field, "", info) for field, info in part.model_fields.items()]
+    return "\n".join([f"\n## Each of {name}\n", *cleandoc(part.__doc__ or "").splitlines(), "", *_table(rows)])
 
 
 def _table(rows: list[str]) -> list[str]:
@@ -38,7 +50,8 @@ def _table(rows: list[str]) -> list[str]:
 
 
 def _row(name: str, key: str, info: Any) -> str:
-    return f"| `{name}` | {_default(info)} | {_range(info)} | `{variable(key)}` |"
+    named = f"`{variable(key)}`" if key else ""
+    return f"| `{name}` | {_default(info)} | {_range(info)} | {named} |"
 
 
 def _range(info: Any) -> str:

@@ -13,6 +13,7 @@ def said_with(words: str, standing: Standing, seen: Observation | None) -> str:
     """`words` with the values of `seen` in their holes; a hole that nothing fills says "?"."""
     values: Mapping[str, float | str] = seen[1] if seen else {}
     filled = {name: value for name, value in standing.place.labels.items()}
+    filled |= {name: value for name, value in values.items() if isinstance(value, str)}  # of the newest event, where it is one
     filled |= {name.replace(".", "_"): _amount(name, value) for name, value in values.items() if name in BY_NAME}
     filled["place"] = standing.place.value or standing.place.node
     filled["value"] = _first(standing, values.get("value"))

@@ -35,6 +35,10 @@ class DryRun:
         """Lets the reader see it."""
         self._out.flush()
 
+    def clock_offset(self) -> float | None:
+        """Nobody was asked."""
+        return None
+
     def stats(self) -> SenderStats:
         """Nothing was sent."""
         return SenderStats(0, {}, {}, 0, 0, 0, 0, 0, 0, reachable=False)

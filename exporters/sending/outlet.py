@@ -27,6 +27,9 @@ class Outlet(Protocol):
     def settled(self) -> int:
         """All parts up to this number are delivered or kept."""
 
+    def clock_offset(self) -> float | None:
+        """Seconds by which this machine's clock is ahead of ingest's; None where that is not known."""
+
     def stats(self) -> SenderStats:
         """Counts up to now."""
 

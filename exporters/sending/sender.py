@@ -24,10 +24,11 @@ from exporters.sending import wire as otlp_wire
 from exporters.sending.backlog import Backlog, signal_of
 from exporters.sending.buffer import DiskBuffer
 from exporters.sending.leftovers import leave, left
+from exporters.sending.offset import ClockOffset
 from exporters.sending.outgoing import Item, Outgoing, Signal
 from exporters.sending.verdict import explain, partial, retry_after
 from exporters.sending.wire import LogLine
-from pipeline.clock import monotonic
+from pipeline.clock import monotonic, utcnow
 from pipeline.errors import DeliveryError
 from pipeline.records import Record
 
@@ -100,6 +101,7 @@ class Sender:
         self._batches = self._refused = self._rejected = self._invalid = self._retries = 0
         self._reachable = True
         self._last_problem = ""
+        self._offset = ClockOffset()
         self._deadline: float | None = None  # of close(), monotonic
         self._wake = threading.Event()
         self._closing = threading.Event()
@@ -144,6 +146,10 @@ class Sender:
     def settled(self) -> int:
         """All parts up to this number were delivered, refused or dropped, or are on disk: the end of this process changes nothing."""
         return self._queue.settled
+
+    def clock_offset(self) -> float | None:
+        """Seconds by which this machine's clock is ahead of ingest's; None where ingest has not answered lately."""
+        return self._offset.seconds(monotonic())
 
     def stats(self) -> SenderStats:
         """Counts up to now."""
@@ -302,8 +308,10 @@ class Sender:
     def _post(self, signal: Signal, body: bytes, headers: Mapping[str, str]) -> bytes:
         left = self._timeout if self._deadline is None else max(0.05, min(self._timeout, self._deadline - monotonic()))
         url = self._endpoint + signal
+        sent = utcnow().timestamp()
         try:
             with self._session.post(url, data=body, headers=headers, timeout=left, allow_redirects=False, stream=True) as response:
+                self._offset.answered(response.headers.get("Date"), sent, utcnow().timestamp(), monotonic())
                 answer = response.raw.read(_ANSWER_LIMIT, decode_content=True)
                 if response.status_code == 200:
                     return bytes(answer)

@@ -1,11 +1,15 @@
-"""Asks file systems how full they are, each in its own thread, since a hung one never answers.
+"""Asks what may never answer, each question in its own thread: file systems and disks' controllers.
 
 Run as a program (by `mounts.ChildProbes`, without site packages) it is the child process that may get
-stuck in the agent's place: a thread in uninterruptible sleep would keep the agent from ending. It reads
-one JSON text a line, a path, and writes one JSON array a line: path, seconds, error, then size, free,
-inodes and inodes free. Standard library only, and none of our packages.
+stuck in the agent's place: a thread in uninterruptible sleep would keep the agent from ending. Its argument
+is what it asks: `statvfs` how full a file system is, `write` whether a small file can be written to a folder,
+`nvme` a controller's health. It reads one JSON text a line, a path, and writes one JSON array a line: path,
+seconds, error, errno, then what was found. Standard library only, and none of our packages.
 """
 
+import ctypes
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -13,10 +17,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
-DENIED = "permission denied"  # the error of a file system that its owner alone may ask: that says nothing about its health
+DENIED = "permission denied"  # the error of what its owner alone may ask: that says nothing about its health
+SIZE = 1 << 16  # bytes of the file that `write` writes
+SMART_SIZE = 512  # bytes of NVMe's SMART / Health log page
+
+T = TypeVar("T")
 
 
 class Usage(NamedTuple):
@@ -28,13 +38,30 @@ class Usage(NamedTuple):
     inodes_free: int
 
 
-class Answer(NamedTuple):
-    """What became of one probe: `usage`, or None with the `error`; `seconds` is how long it took."""
+class Written(NamedTuple):
+    """Seconds that it took to create and write the small file, to have it on stable storage, to read it back, and to delete it."""
+
+    write: float
+    sync: float
+    read: float
+    delete: float
+
+
+class Smart(NamedTuple):
+    """NVMe's SMART / Health log page, as hexadecimal digits."""
+
+    page: str
+
+
+class Answer(NamedTuple, Generic[T]):
+    """What became of one probe: what was `found`, or None with the `error` and its number (0 where it has none); `seconds` is how
+    long it took."""
 
     path: str
     seconds: float
     error: str
-    usage: Usage | None
+    found: T | None
+    errno: int = 0
 
 
 def statvfs(path: str) -> Usage:
@@ -43,20 +70,95 @@ def statvfs(path: str) -> Usage:
     return Usage(s.f_blocks * s.f_frsize, s.f_bavail * s.f_frsize, s.f_files, s.f_favail)
 
 
-class ThreadProbes:
+def write(folder: str) -> Written:
+    """Writes a small file to `folder`, has it stored, reads it back and deletes it. Raises OSError; may never return.
+
+    The file bears the machine's name, so that the nodes that share a file system do not meet; what an earlier probe left is replaced.
+    """
+    name = os.path.join(folder, f".surefoot-probe-{os.uname().nodename}")
+    with suppress(FileNotFoundError):
+        os.unlink(name)
+    data = os.urandom(SIZE)
+    times = [time.monotonic()]
+    fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        _write_all(fd, data)
+        times.append(time.monotonic())
+        os.fsync(fd)
+        times.append(time.monotonic())
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)  # else it is read from memory
+        back = os.pread(fd, SIZE, 0)
+        times.append(time.monotonic())
+    finally:
+        with suppress(OSError):  # the error that counts is the first
+            os.close(fd)
+        os.unlink(name)
+    times.append(time.monotonic())
+    if back != data:
+        raise OSError(errno.EIO, "what was read back is not what was written", folder)
+    return Written(*(later - earlier for earlier, later in pairwise(times)))
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+class _AdminCommand(ctypes.Structure):
+    """struct nvme_admin_cmd of <linux/nvme_ioctl.h>."""
+
+    _fields_ = (
+        ("opcode", ctypes.c_uint8),
+        ("flags", ctypes.c_uint8),
+        ("rsvd1", ctypes.c_uint16),
+        ("nsid", ctypes.c_uint32),
+        ("cdw2", ctypes.c_uint32),
+        ("cdw3", ctypes.c_uint32),
+        ("metadata", ctypes.c_uint64),
+        ("addr", ctypes.c_uint64),
+        ("metadata_len", ctypes.c_uint32),
+        ("data_len", ctypes.c_uint32),
+        *((f"cdw{n}", ctypes.c_uint32) for n in range(10, 16)),
+        ("timeout_ms", ctypes.c_uint32),
+        ("result", ctypes.c_uint32),
+    )
+
+
+def smart_command(address: int) -> _AdminCommand:
+    """Get Log Page (opcode 2) of the SMART / Health log (page 2) of the whole controller, to `address`."""
+    words = SMART_SIZE // 4 - 1  # the length is given as the number of 32-bit words, less one
+    return _AdminCommand(opcode=2, nsid=0xFFFFFFFF, addr=address, data_len=SMART_SIZE, cdw10=words << 16 | 2)
+
+
+def smart(controller: str) -> Smart:
+    """The health log of the NVMe controller whose device file is `controller`. Raises OSError; may take long. For root."""
+    ioctl = 0xC0484E41  # NVME_IOCTL_ADMIN_CMD: _IOWR('N', 0x41, struct nvme_admin_cmd)
+    page = ctypes.create_string_buffer(SMART_SIZE)
+    fd = os.open(controller, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = fcntl.ioctl(fd, ioctl, bytearray(smart_command(ctypes.addressof(page))), True)
+    finally:
+        os.close(fd)
+    if status:
+        raise OSError(errno.EIO, f"the controller answered with status {status:#x}", controller)
+    return Smart(page.raw.hex())
+
+
+class ThreadProbes(Generic[T]):
     """Probes in daemon threads of this process: one for each `ask` that has not been answered."""
 
-    def __init__(self, probe: Callable[[str], Usage]) -> None:
+    def __init__(self, probe: Callable[[str], T]) -> None:
         self._probe = probe
-        self._answers: SimpleQueue[Answer] = SimpleQueue()
+        self._answers: SimpleQueue[Answer[T]] = SimpleQueue()
 
     def ask(self, path: str) -> None:
         """Begins to probe `path`; the answer comes from `answers` if it ever comes."""
         threading.Thread(target=self._work, args=(path,), name="probe", daemon=True).start()
 
-    def answers(self, timeout: float) -> list[Answer]:
+    def answers(self, timeout: float) -> list[Answer[T]]:
         """The answers that are there, after waiting at most `timeout` seconds for the first."""
-        found: list[Answer] = []
+        found: list[Answer[T]] = []
         try:
             found.append(self._answers.get(timeout=max(timeout, 0.0)))
             while True:
@@ -69,29 +171,34 @@ class ThreadProbes:
 
     def _work(self, path: str) -> None:
         began = time.monotonic()
+        found: T | None = None
+        error, number = "", 0
         try:
-            usage, error = self._probe(path), ""
-        except PermissionError:
-            usage, error = None, DENIED
+            found = self._probe(path)
+        except PermissionError as e:
+            error, number = DENIED, e.errno or 0
         except (OSError, ValueError) as e:  # ValueError: a path that cannot be one
-            usage, error = None, str(e)
-        self._answers.put(Answer(path, time.monotonic() - began, error, usage))
+            error, number = str(e), getattr(e, "errno", None) or 0
+        self._answers.put(Answer(path, time.monotonic() - began, error, found, number))
+
+
+WAYS: dict[str, Callable[[str], Any]] = {"statvfs": statvfs, "write": write, "nvme": smart}
 
 
 def main() -> None:
     """Answers until standard input ends, then leaves at once, whatever still hangs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the agent, and our standard input with it
-    probes = ThreadProbes(statvfs)
+    probes = ThreadProbes(WAYS[sys.argv[1]])
     threading.Thread(target=_write_answers, args=(probes,), daemon=True).start()
     for line in sys.stdin:
         probes.ask(json.loads(line))
     os._exit(0)
 
 
-def _write_answers(probes: ThreadProbes) -> None:
+def _write_answers(probes: ThreadProbes[Any]) -> None:
     while True:
         for answer in probes.answers(60.0):
-            line = json.dumps([answer.path, answer.seconds, answer.error, *(answer.usage or ())])
+            line = json.dumps([answer.path, answer.seconds, answer.error, answer.errno, *(answer.found or ())])
             os.write(1, line.encode() + b"\n")
 
 

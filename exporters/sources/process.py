@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 GONE: Final = "X"  # the state letter that stands for a process which is no more
+MOST_ANCESTORS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +49,19 @@ def owners(proc: Path, pid: int) -> frozenset[int]:
         return frozenset()
     found = re.search(r"^Uid:\s+(\d+)\s+(\d+)\s+(\d+)\s+(\d+)$", status, re.M)
     return frozenset(map(int, found.groups())) if found else frozenset()
+
+
+def lineage(proc: Path, pid: int) -> list[int]:
+    """The process that the thread or process `pid` belongs to, its parent, and so on; empty where there is no such process."""
+    found: list[int] = []
+    while pid > 0 and len(found) < MOST_ANCESTORS:
+        try:
+            status = (proc / str(pid) / "status").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            break
+        told = dict(re.findall(r"^(Tgid|PPid):\s+(\d+)$", status, re.M))
+        if "Tgid" not in told or int(told["Tgid"]) in found:
+            break
+        found.append(int(told["Tgid"]))
+        pid = int(told.get("PPid", "0"))
+    return found

@@ -65,6 +65,14 @@ class Mount:
     read_only: bool
 
 
+@dataclass(frozen=True, slots=True)
+class NfsServer:
+    """Bytes that this machine's NFS server read and wrote; the kernel counts them in 32 bits, and begins at 0 again."""
+
+    read: int | None
+    written: int | None
+
+
 def load1(proc: Path) -> float | None:
     """The run queue's length, averaged over one minute."""
     words = _text(proc / "loadavg").split()
@@ -117,6 +125,12 @@ def oom_kills(proc: Path) -> int | None:
     return int(found[1]) if found else None
 
 
+def nfs_server(proc: Path) -> NfsServer | None:
+    """What this machine's NFS server did; None where there is none."""
+    found = re.search(r"^io (\d+) (\d+)$", _text(proc / "net/rpc/nfsd"), re.M | re.A)
+    return NfsServer(_counter(found[1]), _counter(found[2])) if found else None
+
+
 def boot_id(proc: Path) -> str:
     """The id of this boot, "" where the kernel does not say."""
     return _text(proc / "sys/kernel/random/boot_id").strip()
@@ -163,10 +177,10 @@ def _parse_mounts(text: str) -> Iterator[Mount]:
         front, back = mount.split(" "), rest.split(" ")
         if len(front) >= 6 and len(back) >= 3:
             options = {*front[5].split(","), *back[2].split(",")}
-            yield Mount(_unescape(front[4]), _unescape(back[1]) or "none", back[0], front[2], "ro" in options)
+            yield Mount(unescape(front[4]), unescape(back[1]) or "none", back[0], front[2], "ro" in options)
 
 
-def _unescape(text: str) -> str:
+def unescape(text: str) -> str:
     """Blanks, tabs, newlines and backslashes stand as octal."""
     return re.sub(r"\\(0[0-7]{2}|1[0-7]{2})", lambda m: chr(int(m[1], 8)), text)
 

@@ -63,12 +63,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """An event of `kind` (with `code`, where one is given), `times` of them `within` seconds."""
+    """An event of `kind` (with `code`, or one of `codes`, where such are given), `times` of them `within` seconds."""
 
     kind: EventKind
     code: str = ""
     times: int = 1
     within: float = 0.0
+    codes: frozenset[str] = frozenset()
+
+    def fits(self, kind: str, code: str) -> bool:
+        """Whether an event is one of those."""
+        return kind == self.kind.name and (not self.code or code == self.code) and (not self.codes or code in self.codes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,8 @@ CREATE TABLE IF NOT EXISTS {database}.samples {on_cluster} (
     metric LowCardinality(String),
     series UInt64,
     ts DateTime64(6, 'UTC') CODEC(DoubleDelta, ZSTD),
-    value Nullable(Float64) CODEC(ZSTD(3))
+    value Nullable(Float64) CODEC(ZSTD(3)),
+    since Nullable(DateTime64(6, 'UTC')) CODEC(ZSTD)
 ) ENGINE = {merge_tree} PARTITION BY toDate(ts) ORDER BY (metric, series, ts)
 TTL toDateTime(ts) + INTERVAL 14 DAY SETTINGS ttl_only_drop_parts = 1, {dedup};
 

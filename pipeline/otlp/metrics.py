@@ -159,7 +159,8 @@ def _samples(r: _Request, metric: Metric, kind: str, point: Any) -> None:
         if series not in r.series:
             unit = "1" if name.endswith(".count") and name != metric.name else metric.unit
             r.series[series] = {"series": series, "metric": name, "unit": unit, "kind": how, "labels": labels, "seen_at": r.now}
-        r.out.add_row("samples", {"metric": name, "series": series, "ts": from_micros(at), "value": value})
+        since = None if how == "gauge" else _since(point.start_time_unix_nano, at)
+        r.out.add_row("samples", {"metric": name, "series": series, "ts": from_micros(at), "value": value, "since": since})
 
 
 def _distribution(metric: Metric, point: Distribution) -> Iterator[tuple[str, str, Number | None]]:
@@ -168,6 +169,11 @@ def _distribution(metric: Metric, point: Distribution) -> Iterator[tuple[str, st
     yield f"{metric.name}.count", how, None if absent else float(point.count)
     if isinstance(point, SummaryDataPoint) or point.HasField("sum"):
         yield f"{metric.name}.sum", how, None if absent else _finite(point.sum)
+
+
+def _since(nanos: int, at: int) -> datetime | None:
+    """When a counter began, so that the first value of a new one is told from that of an old one that is seen for the first time."""
+    return from_micros(nanos // 1000) if 0 < nanos // 1000 <= at else None
 
 
 def _kind(metric: Metric, kind: str) -> str:

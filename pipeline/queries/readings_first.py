@@ -1,4 +1,4 @@
-"""What each file system was like when it was first seen: what has been so for ever is no fault."""
+"""What each file system and link was like when it was first seen: what has been so for ever is no fault."""
 
 from datetime import datetime
 
@@ -8,5 +8,5 @@ from pipeline.store import Store
 
 
 def readings_first(store: Store, since: datetime) -> list[DeviceReading]:
-    """Each mount's first reading after `since`."""
+    """Each device's first reading after `since`, of the families whose rules ask for a change."""
     return as_readings(store.query(sql("readings_first"), {"since": since}))

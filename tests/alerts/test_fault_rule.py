@@ -20,7 +20,7 @@ from alerts.watch import Watch
 from alerts.watched import Place, Said, Standing, Streak, Watched, judge
 from pipeline.catalog import events
 from pipeline.catalog.faults import FAULTS, RANK_CRASH
-from pipeline.catalog.metrics import BY_NAME, FAMILIES, HOST
+from pipeline.catalog.metrics import BY_NAME, FAMILIES, HOST, MOUNT
 from pipeline.catalog.rules import FAMILIES as WATCHED
 from pipeline.catalog.rules import RULES, Happened, Hold, Limit, Rule, Scope, View
 from pipeline.queries import sql
@@ -284,7 +284,8 @@ def test_a_row_is_whole(row: Rule) -> None:
         assert names == {row.family.name}, "all limits of a row are read together"
         assert all((limit.bad >= limit.good) is limit.above or limit.bad == limit.good for limit in row.when)
         assert not row.turned or all(limit.view is View.LEVEL for limit in row.when)
-    assert not row.entity or row.entity in row.family.identity or row.entity in ("rank", "device")
+    told = row.when.kind.attrs if isinstance(row.when, Happened) else row.family.identity
+    assert not row.entity or row.entity in (*told, "rank", "device")
     assert max(row.hold.seconds, row.clear.seconds) <= 60, "longer than a new leader looks back"
     assert row.says and row.cleared
 
@@ -333,7 +334,8 @@ class Rows:
         self.readings.append({"family": "host", "device_id": 1, "node": node, "ts": at(seconds), "readings": values})
 
     def mount(self, seconds: float, free: float | None, number: int = 2) -> None:
-        values = json.dumps([None if free is None else 100, free, 10, 5, 0, 1, 0.1])
+        known = [None if free is None else 100, free, 10, 5, 0, 1, 0.1]
+        values = json.dumps(known + [None] * (len(MOUNT.metrics) - len(known)))
         self.readings.append({"family": "mount", "device_id": number, "node": "a", "ts": at(seconds), "readings": values})
         self.devices[number] = {"mount_point": f"/m{number}", "type": "ext4"}
 

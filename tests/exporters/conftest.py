@@ -1,20 +1,34 @@
-"""A machine made of files: /proc as small hand-written text, mounts that answer as told."""
+"""A machine made of files: /proc and /sys as small hand-written text, mounts and disks that answer as told."""
 
+import json
+import subprocess
 from collections.abc import Callable
+from ctypes import CDLL
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pytest_httpserver import HTTPServer
 
 from exporters.collector import RankProcess, Site
-from exporters.sources.probes import ThreadProbes, Usage
+from exporters.sources.probes import Smart, ThreadProbes, Usage, Written
+from pipeline.settings import AgentSettings, RedfishSettings, ScrapeSettings, SlurmSettings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
+ENGINE = FIXTURES / "pages/engine.prom"
+FAKE_NVML = Path(__file__).parents[1] / "fakes/nvml/nvml.c"
 USAGES = {
     "/": Usage(100_000_000_000, 25_000_000_000, 6_000_000, 5_000_000),
     "/dev/shm": Usage(8_388_608_000, 8_000_000_000, 2_048_000, 2_047_990),
     "/mnt/big data": Usage(1 << 50, 1 << 40, 1 << 32, 1 << 31),
+    "/mnt/fast": Usage(1 << 40, 1 << 39, 1000, 900),
+    "/mnt/jfs": Usage(1 << 50, 1 << 49, 0, 0),
     "/scratch": Usage(2_000_000_000_000, 0, 0, 0),
 }
+
+
+PROBED = {"/mnt/big data/ckpt": Written(0.001, 0.02, 0.0005, 0.0001)}
+SMART = Smart((FIXTURES / "nvme/smart-log.hex").read_text())
 
 
 @pytest.fixture
@@ -23,10 +37,35 @@ def proc() -> Path:
     return FIXTURES / "proc"
 
 
+@pytest.fixture(scope="session")
+def fake_nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a library that answers as NVIDIA's, from the scenario in the file that FAKE_NVML names."""
+    folder = tmp_path_factory.mktemp("nvml")
+    flags = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", "-Wl,-soname,libnvidia-ml.so.1")
+    subprocess.run(["cc", *flags, "-o", str(folder / "libnvidia-ml.so.1"), str(FAKE_NVML)], check=True)
+    return folder
+
+
 @pytest.fixture
-def site(proc: Path) -> Site:
+def gpus(fake_nvml: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two GPUs, in this very process: a library that is loaded already is found by its name."""
+    CDLL(str(fake_nvml / "libnvidia-ml.so.1"))
+    monkeypatch.setenv("FAKE_NVML", str(FIXTURES / "nvml_two_gpus.txt"))
+
+
+@pytest.fixture
+def bmc(httpserver: HTTPServer) -> str:
+    """The address of a management controller that answers with what the fixture holds."""
+    for path, answer in json.loads((FIXTURES / "redfish/controller.json").read_text()).items():
+        httpserver.expect_request(path).respond_with_json(answer)
+    return httpserver.url_for("").rstrip("/")
+
+
+@pytest.fixture
+def site(proc: Path, gpus: None, bmc: str) -> Site:
     """The fixture machine, all its mounts well."""
-    return site_with(proc, USAGES.__getitem__, 30.0)
+    made = site_with(proc, USAGES.__getitem__, 30.0)
+    return replace(made, settings=made.settings.model_copy(update={"redfish": RedfishSettings(url=bmc)}))
 
 
 @pytest.fixture
@@ -44,6 +83,19 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
         usage=USAGES.__getitem__,
         probes=lambda: ThreadProbes(probe),
         probe_timeout=probe_timeout,
+        writes=lambda: ThreadProbes(PROBED.__getitem__),
+        smarts=lambda: ThreadProbes({"/dev/nvme0": SMART}.__getitem__),
+        kubelet=lambda _: (FIXTURES / "kubelet/summary.json").read_text(),
+        sys=FIXTURES / "sys",
         cgroups=FIXTURES / "sys/fs/cgroup",
+        kmsg=FIXTURES / "kmsg",
+        clock_offset=lambda: 0.25,
         ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
+        settings=AgentSettings(
+            probe_paths=tuple(map(Path, PROBED)),
+            tiers={"/dev/shm": "memory", "/mnt/fast": "ssd"},
+            scrape=(ScrapeSettings(name="vllm", url=ENGINE.as_uri()),),
+            schedulers=("slurm-cluster",),
+            slurm=SlurmSettings(scontrol=str(FIXTURES / "bin/scontrol")),
+        ),
     )

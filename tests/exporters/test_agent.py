@@ -28,7 +28,7 @@ from exporters.once import as_page, look
 from exporters.registry import COLLECTORS
 from exporters.sending.sender import Sender
 from exporters.sources.probes import ThreadProbes, Usage, statvfs
-from pipeline.catalog.metrics import BY_NAME, CGROUP
+from pipeline.catalog.metrics import BY_NAME, CGROUP, CHASSIS, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE
 from pipeline.settings import AgentSettings, Settings
 from surefoot.drill.stack import free_ports
 from surefoot.hook.ring import Identity, RingWriter
@@ -37,6 +37,7 @@ ROOT = Path(__file__).parents[2]
 NS = 1_796_040_000_000_000_000
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 HEAVY = ("pandas", "pyarrow", "streamlit", "chdb", "clickhouse_connect", "torch", "numpy", "apscheduler")
+ABSENT = (CGROUP, SCRAPE, ROLLOUT_ENGINE, SCHED_NODE, SCHED_JOB, CHASSIS)  # no rank, page to be scraped, scheduler, controller
 
 
 def settings_for(folder: Path, **agent: float) -> Settings:
@@ -115,8 +116,8 @@ def test_the_push_carries_every_reading_the_page_shows_and_surefoots_own_health(
     assert sorted(received.metrics["disk.reads"]) == [1, 10, 100]
     assert page["surefoot_agent_collect_ok"] == 1 and received.metrics["agent.collect.ok"] == [1] * len(COLLECTORS)
     pushed = {name for name in received.metrics if not name.startswith("surefoot.")}
-    absent = {m.name for m in CGROUP.metrics} | {"sender.buffer.age"}
-    assert pushed == BY_NAME.keys() - absent, "no rank is there, so no control group of one; nothing waits on disk"
+    absent = {m.name for f in ABSENT for m in f.metrics} | {name for name in BY_NAME if name.startswith("mount.write.")}
+    assert pushed | {"host.clock_offset", "sender.buffer.age"} == BY_NAME.keys() - absent, "which is known once ingest has answered"
     assert received.metrics["surefoot.sender.batches"][0] >= 1 and received.metrics["surefoot.agent.threads"][0] >= 3
 
 
@@ -163,11 +164,11 @@ def test_a_hung_mount_leaves_everything_else_fresh(
         turned.turn(2.0)
         families = text_string_to_metric_families(turned.agent.board.page(turned.clock))
         ok = {s.labels["mount_point"]: s.value for f in families if f.name == "surefoot_mount_probe_ok" for s in f.samples}
-        if sum(ok.values()) == 3:  # a machine that pauses for longer than the probes' time-out is looked at again
+        if sum(ok.values()) == 5:  # a machine that pauses for longer than the probes' time-out is looked at again
             break
     back.set()
     turned.agent.close()
-    assert ok == {"/": 1, "/dev/shm": 1, "/mnt/big data": 0, "/scratch": 1}
+    assert ok == {"/": 1, "/dev/shm": 1, "/mnt/big data": 0, "/mnt/fast": 1, "/mnt/jfs": 1, "/scratch": 1}
     assert not received.events("collector_failed")
 
 

@@ -12,13 +12,13 @@ import pytest
 # A FUSE connection that nobody serves: statfs waits for it until its file is closed, which ends the connection.
 SCRIPT = """
 import ctypes, json, os, sys, time
-from exporters.sources.mounts import ChildProbes, MountProber
+from exporters.sources.mounts import Prober, usages
 fuse = os.open("/dev/fuse", os.O_RDWR)
 where = sys.argv[1]
 options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0".encode()
 if ctypes.CDLL(None, use_errno=True).mount(b"surefoot", where.encode(), b"fuse", 0, options):
     sys.exit(f"mount: {os.strerror(ctypes.get_errno())}")
-prober = MountProber(ChildProbes(), 0.3)
+prober = Prober(usages(), 0.3)
 seen, until = [], time.monotonic() + 40
 while sum(s["/"].ok is True for s in seen) < 2 and time.monotonic() < until:  # a machine that pauses is looked at again
     seen.append(prober.probe(["/", where]))

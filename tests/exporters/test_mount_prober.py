@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from exporters.sources.mounts import MAX_HUNG, UNKNOWN, ChildProbes, MountProber
+from exporters.sources.mounts import MAX_HUNG, UNKNOWN, ChildProbes, Prober, usages
 from exporters.sources.probes import Answer, ThreadProbes, Usage
 
 USAGE = Usage(1000, 100, 10, 5)
@@ -29,13 +29,13 @@ class Filer:
             self.back.wait()
         return USAGE
 
-    def prober(self) -> MountProber:
+    def prober(self) -> Prober[Usage]:
         """A prober of its mounts, with a clock that stands still while anything but a hung mount is waited for."""
         ways = Patient(self)
-        return MountProber(ways, TIMEOUT, lambda: ways.clock)
+        return Prober(ways, TIMEOUT, lambda: ways.clock)
 
 
-class Patient(ThreadProbes):
+class Patient(ThreadProbes[Usage]):
     """Probes in threads. Waits for those that will answer however long the machine takes; for the others the clock goes on at once."""
 
     def __init__(self, filer: Filer) -> None:
@@ -48,7 +48,7 @@ class Patient(ThreadProbes):
         self._asked.add(path)
         super().ask(path)
 
-    def answers(self, timeout: float) -> list[Answer]:
+    def answers(self, timeout: float) -> list[Answer[Usage]]:
         if timeout and self._asked <= self._filer.hung:
             self.clock += timeout
             return []
@@ -87,8 +87,8 @@ def test_a_hung_mount_is_not_ok_its_time_grows_and_the_others_stay_fresh(filer: 
     prober._ways.clock += 1.0
     second = prober.probe(["/a", "/hung", "/b"])
     for seen in (first, second):
-        assert seen["/a"].ok and seen["/b"].ok and seen["/a"].usage == USAGE
-        assert seen["/hung"].ok is False and seen["/hung"].usage is None
+        assert seen["/a"].ok and seen["/b"].ok and seen["/a"].found == USAGE
+        assert seen["/hung"].ok is False and seen["/hung"].found is None
     assert first["/hung"].seconds == pytest.approx(TIMEOUT)
     assert second["/hung"].seconds == pytest.approx(TIMEOUT + 1.0), "it was not asked again: nobody waits for it any more"
 
@@ -112,7 +112,7 @@ def test_a_mount_that_comes_back_is_ok_again(filer: Filer) -> None:
 class Suspended(Patient):
     """As on a machine that is suspended while its mounts answer: for the prober that was the whole time-out and more."""
 
-    def answers(self, timeout: float) -> list[Answer]:
+    def answers(self, timeout: float) -> list[Answer[Usage]]:
         if timeout and self.clock == 100.0:
             assert until(lambda: probe_threads() == 0)
             self.clock += 3600.0
@@ -122,7 +122,7 @@ class Suspended(Patient):
 
 def test_answers_that_came_while_the_agent_itself_stood_still_count(filer: Filer) -> None:
     ways = Suspended(filer)
-    seen = MountProber(ways, TIMEOUT, lambda: ways.clock).probe(["/a", "/b"])
+    seen = Prober(ways, TIMEOUT, lambda: ways.clock).probe(["/a", "/b"])
     assert seen["/a"].ok and seen["/b"].ok
 
 
@@ -139,13 +139,13 @@ def test_a_mount_that_its_owner_alone_may_ask_is_unknown_not_broken() -> None:
     def probe(path: str) -> Usage:
         raise PermissionError(13, "Permission denied", path) if path == "/mine" else OSError(116, "Stale file handle", path)
 
-    with_errors = MountProber(ThreadProbes(probe), 30.0).probe(["/mine", "/stale"])
+    with_errors = Prober(ThreadProbes(probe), 30.0).probe(["/mine", "/stale"])
     assert with_errors["/mine"] == UNKNOWN
     assert with_errors["/stale"].ok is False
 
 
 def test_the_child_process_answers_for_real_mounts(tmp_path: Path) -> None:
-    prober = MountProber(ChildProbes(), 30.0)
+    prober = Prober(usages(), 30.0)
     odd = tmp_path / 'with "quotes" and \n line'
     odd.mkdir()
     try:
@@ -154,14 +154,14 @@ def test_the_child_process_answers_for_real_mounts(tmp_path: Path) -> None:
         prober.close()
     s = os.statvfs(tmp_path)
     found = seen[str(odd)]
-    assert found.ok and found.usage is not None
-    assert (found.usage.size, found.usage.inodes) == (s.f_blocks * s.f_frsize, s.f_files)
+    assert found.ok and found.found is not None
+    assert (found.found.size, found.found.inodes) == (s.f_blocks * s.f_frsize, s.f_files)
     assert seen[str(tmp_path / "absent")].ok is False
 
 
 def test_a_probing_process_that_dies_is_replaced_at_the_next_pass() -> None:
-    ways = ChildProbes()
-    prober = MountProber(ways, 30.0)
+    ways = usages()
+    prober = Prober(ways, 30.0)
     try:
         assert prober.probe(["/"])["/"].ok
         assert ways.pid is not None
@@ -174,7 +174,7 @@ def test_a_probing_process_that_dies_is_replaced_at_the_next_pass() -> None:
 
 
 def test_a_probing_process_that_hangs_is_a_hung_mount_and_closing_does_not_wait_for_it() -> None:
-    prober = MountProber(ChildProbes([sys.executable, "-S", "-c", "import time; time.sleep(60)"]), 0.1)
+    prober = Prober(ChildProbes([sys.executable, "-S", "-c", "import time; time.sleep(60)"], Usage), 0.1)
     seen = prober.probe(["/"])
     began = time.monotonic()
     prober.close()
@@ -184,7 +184,7 @@ def test_a_probing_process_that_hangs_is_a_hung_mount_and_closing_does_not_wait_
 
 def test_the_probing_process_ends_when_the_agent_is_gone() -> None:
     agent = (
-        "import os; from exporters.sources.mounts import ChildProbes as C; c = C(); c.ask('/'); c.answers(30); "
+        "import os; from exporters.sources.mounts import usages; c = usages(); c.ask('/'); c.answers(30); "
         "print(c.pid, flush=True); os._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", agent], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])

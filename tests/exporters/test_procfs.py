@@ -60,7 +60,7 @@ def test_mounts_are_unescaped_and_read_only_on_either_side_counts(proc: Path) ->
     found = {m.mount_point: m for m in procfs.mounts(proc)}
     assert found["/mnt/big data"] == Mount("/mnt/big data", "filer:/export/big data", "nfs4", "0:50", False)
     assert found["/scratch"].read_only and not found["/"].read_only
-    assert len(found) == 9
+    assert len(found) == 11
 
 
 def test_of_two_mounts_at_one_place_the_upper_one_is_seen(tmp_path: Path) -> None:

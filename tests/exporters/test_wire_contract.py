@@ -59,4 +59,4 @@ def test_every_reading_becomes_one_row_of_its_family_with_all_its_values(site: S
             family = reading.family
             row = stored[family.name][device_id(family, reading.identity)]
             values = {family.column(m): reading.values[m.name] for m in family.metrics if reading.values[m.name] is not None}
-            assert row == {"device_id": row["device_id"], "ts": AT, "node": "node1", **values}
+            assert row == {"device_id": row["device_id"], "ts": AT, "node": reading.identity["node"], **values}

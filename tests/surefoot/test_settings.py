@@ -59,7 +59,7 @@ def test_a_secret_is_read_from_the_file_that_a_variable_names(tmp_path: Path, mo
 
 def test_what_may_hold_a_secret_is_not_handed_to_a_strangers_process() -> None:
     secret = ["SUREFOOT_INGEST__TOKEN", "surefoot_ingest__token", "SUREFOOT_STORE__PASSWORD", "SUREFOOT_CLICKHOUSE_URL"]
-    secret += ["SUREFOOT_RECEIVERS"]
+    secret += ["SUREFOOT_RECEIVERS", "SUREFOOT_AGENT__REDFISH__PASSWORD"]
     kept = {"SUREFOOT_CONFIG": "f", "SUREFOOT_NODE": "n", "SUREFOOT_MONITOR_OFF": "1", "WANDB_API_KEY": "theirs"}
     assert without_secrets({**dict.fromkeys(secret, "s"), **kept}) == kept
 

@@ -40,10 +40,40 @@ CPU_CONTENTION = Fault(
     "Tasks wait for a processor nearly all the time",
     "watch; page the run's owner",
 )
+HUNG_TASK = Fault(
+    "hung_task",
+    Layer.KERNEL,
+    Severity.CRITICAL,
+    2,
+    None,
+    "Something hangs in the kernel of a node",
+    "take evidence; exclude the node",
+)
+MACHINE_CHECK = Fault(
+    "machine_check",
+    Layer.KERNEL,
+    Severity.ERROR,
+    2,
+    None,
+    "A node's hardware reports errors",
+    "drain after the next checkpoint; have the part changed that is named",
+)
+CLOCK_SKEW = Fault(
+    "clock_skew",
+    Layer.KERNEL,
+    Severity.WARNING,
+    10,
+    None,
+    "A node's clock is off",
+    "fix its time service; times that it sent are not to be trusted",
+)
 
 KERNEL: tuple[Fault, ...] = (
     HOST_DOWN,
     HOST_OOM_KILL,
     KERNEL_PANIC_REBOOT,
     CPU_CONTENTION,
+    HUNG_TASK,
+    MACHINE_CHECK,
+    CLOCK_SKEW,
 )

@@ -39,10 +39,20 @@ FILESYSTEM_READ_ONLY = Fault(
     "A file system became read-only",
     "exclude the node",
 )
+DISK_FAILING = Fault(
+    "disk_failing",
+    Layer.STORAGE,
+    Severity.ERROR,
+    30,
+    None,
+    "A disk fails",
+    "drain after checkpoint",
+)
 
 STORAGE: tuple[Fault, ...] = (
     MOUNT_HUNG,
     MOUNT_STALE_OR_GONE,
     FILESYSTEM_FULL,
     FILESYSTEM_READ_ONLY,
+    DISK_FAILING,
 )

@@ -19,24 +19,6 @@ def _wait(what: str, layer: Layer, *rows: _Row) -> tuple[Fault, ...]:
 
 WAITING: Final = (
     *_wait(
-        "the GPU exporter",
-        Layer.COMPUTE,
-        ("gpu_fell_off_bus", _CRITICAL, 2, "A GPU is gone from the bus", "exclude node, restart; reboot, then inspection"),
-        ("gpu_ecc_uncorrectable", _CRITICAL, 10, "A GPU's memory failed", "exclude node; reset GPU when idle; RMA on remap failure"),
-        ("gpu_row_remap_pending", _WARNING, 10, "A GPU waits to remap memory rows", "reset GPU when idle; drain after checkpoint"),
-        ("gpu_hbm_degrading", _WARNING, 10, "A GPU's memory errors grow", "watch; drain after checkpoint"),
-        ("gpu_nvlink_fault", _CRITICAL, 10, "A link between GPUs failed", "exclude node"),
-        ("gpu_pcie_degraded", _ERROR, 10, "A GPU's bus link is slower than it can be", "drain after checkpoint"),
-        ("gpu_thermal_throttle", _ERROR, 10, "A GPU is slowed by heat", "watch; facility ticket; exclude if the run is slowed"),
-        ("gpu_power_cap", _ERROR, 10, "A GPU is slowed by its power limit", "watch; facility ticket; exclude if the run is slowed"),
-        ("gpu_driver_hang", _CRITICAL, 10, "A GPU's driver does not answer", "exclude node; reboot"),
-    ),
-    *_wait(
-        "the GPU exporter",
-        Layer.WORKLOAD,
-        ("gpu_illegal_access", _ERROR, None, "A kernel touched memory it may not", "restart; if same node twice exclude"),
-    ),
-    *_wait(
         "the slowdown detectors",
         Layer.COMPUTE,
         ("gpu_slow", _ERROR, 180, "A GPU computes slower than its peers", "evidence; swap in spare; verify"),
@@ -45,17 +27,6 @@ WAITING: Final = (
         "the loss detectors",
         Layer.COMPUTE,
         ("silent_data_corruption", _CRITICAL, 300, "A device computes wrong values", "roll back; isolate suspects; replay"),
-    ),
-    *_wait(
-        "the kernel log's exporter",
-        Layer.KERNEL,
-        ("hung_task", _CRITICAL, 2, "A task hangs in the kernel", "evidence; exclude node"),
-        ("machine_check", _ERROR, 2, "The hardware reports errors", "drain after checkpoint"),
-    ),
-    *_wait(
-        "clocks compared by ingest",
-        Layer.KERNEL,
-        ("clock_skew", _WARNING, 10, "A node's clock is off", "fix NTP; correct times meanwhile"),
     ),
     *_wait(
         "the network's exporter",
@@ -93,11 +64,6 @@ WAITING: Final = (
         ("checkpoint_slow", _WARNING, None, "Saving a checkpoint takes longer than it did", "evidence"),
     ),
     *_wait(
-        "the disks' health exporter",
-        Layer.STORAGE,
-        ("disk_failing", _ERROR, 30, "A disk fails", "drain after checkpoint"),
-    ),
-    *_wait(
         "the checkpoint detectors",
         Layer.STORAGE,
         ("checkpoint_incomplete", _ERROR, None, "A checkpoint is not complete", "use the last complete one"),
@@ -108,14 +74,6 @@ WAITING: Final = (
         Layer.STORAGE,
         ("cache_layer_fault", _ERROR, 60, "The cache in front of the storage fails", "page storage"),
         ("cross_region_lag", _WARNING, 300, "Data comes in slower than it is needed", "page data team"),
-    ),
-    *_wait(
-        "the schedulers' exporter",
-        Layer.SCHEDULER,
-        ("volume_attach_failure", _ERROR, 30, "A volume cannot be attached", "page; reschedule"),
-        ("node_not_ready", _ERROR, 10, "The scheduler holds a node for unfit", "telemetry or node? decide by steps"),
-        ("preempted_or_evicted", _WARNING, 5, "The scheduler took the run's place", "restart when placed; charge it to its cause"),
-        ("pending_capacity", _WARNING, 60, "The run waits for nodes", "page; use spare"),
     ),
     *_wait(
         "the loss detectors",

@@ -22,6 +22,7 @@ HOST = Family(
         Metric("host.pressure.io.some", "s", C, F64, 0, None, "Time in which a task waited for I/O"),
         Metric("host.pressure.io.full", "s", C, F64, 0, None, "Time in which all tasks waited for I/O"),
         Metric("host.oom_kills", "1", C, U64, 0, None, "Processes killed for want of memory since boot"),
+        Metric("host.clock_offset", "s", G, F64, -1e10, 1e10, "How far the clock is ahead of ingest's, negative: behind"),
     ),
 )
 

@@ -6,7 +6,20 @@ while one of them says so, and over when none does. Limits come in pairs, so tha
 
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import RESTART_LOOP, Fault
-from pipeline.catalog.metrics import CGROUP, HOST, MOUNT, Family
+from pipeline.catalog.metrics import (
+    CGROUP,
+    DISK,
+    DISK_HEALTH,
+    GPU,
+    GPU_LINK,
+    HOST,
+    LUSTRE_TARGET,
+    MOUNT,
+    SCHED_JOB,
+    SCHED_NODE,
+    VOLUME,
+    Family,
+)
 from pipeline.catalog.rule import RANK as RANK
 from pipeline.catalog.rule import Happened as Happened
 from pipeline.catalog.rule import Hold as Hold
@@ -15,12 +28,15 @@ from pipeline.catalog.rule import Missing as Missing
 from pipeline.catalog.rule import Rule as Rule
 from pipeline.catalog.rule import Scope as Scope
 from pipeline.catalog.rule import View as View
+from pipeline.catalog.rules.compute import COMPUTE
 from pipeline.catalog.rules.kernel import KERNEL
+from pipeline.catalog.rules.scheduler import SCHEDULER
 from pipeline.catalog.rules.storage import STORAGE
+from pipeline.catalog.rules.xids import XIDS
 
-RULES: tuple[Rule, ...] = (*STORAGE, *KERNEL)
+RULES: tuple[Rule, ...] = (*STORAGE, *KERNEL, *XIDS, *COMPUTE, *SCHEDULER)
 
-FAMILIES: tuple[Family, ...] = (HOST, MOUNT, CGROUP)
+FAMILIES: tuple[Family, ...] = (HOST, MOUNT, CGROUP, GPU, GPU_LINK, SCHED_NODE, SCHED_JOB, DISK, DISK_HEALTH, LUSTRE_TARGET, VOLUME)
 """The families that rules look at: those that `pipeline/queries/readings_since.sql` reads."""
 
 

@@ -1,10 +1,39 @@
 """What shows the explicit faults of the kernel and the machine."""
 
-from pipeline.catalog.events import OOM_KILL
-from pipeline.catalog.faults import CPU_CONTENTION, HOST_OOM_KILL, KERNEL_PANIC_REBOOT
+from typing import Final
+
+from pipeline.catalog.events import CLOCK_SKEWED, KERNEL_OOPS, OOM_KILL, OOM_VICTIM, REMOUNTED_READ_ONLY, THERMAL
+from pipeline.catalog.events import HUNG_TASK as HUNG_TASK_SEEN
+from pipeline.catalog.events import MACHINE_CHECK as MACHINE_CHECK_SEEN
+from pipeline.catalog.faults import (
+    CLOCK_SKEW,
+    CPU_CONTENTION,
+    FILESYSTEM_READ_ONLY,
+    HOST_OOM_KILL,
+    HUNG_TASK,
+    KERNEL_PANIC_REBOOT,
+    MACHINE_CHECK,
+)
 from pipeline.catalog.rule import Happened, Hold, Limit, Rule, Scope, View, metric
 
+_QUIET: Final = Hold(2, 55)  # a hung task is told of every two minutes at most; what hangs longer than a run bears, the run tells
+
 KERNEL: tuple[Rule, ...] = (
+    Rule(
+        fault=HOST_OOM_KILL,
+        when=Happened(OOM_VICTIM, codes=frozenset({"rank", "child"})),
+        says="process {pid} ({comm}) of rank {rank} of run {run} was killed for want of memory",
+        cleared="nothing more was killed for want of memory",
+        clear=Hold(2, 5),
+    ),
+    Rule(
+        fault=HOST_OOM_KILL,
+        when=Happened(OOM_VICTIM, code="node"),
+        says="process {pid} ({comm}) was killed for want of memory",
+        cleared="nothing more was killed for want of memory",
+        clear=Hold(2, 5),
+        scope=Scope.RUN,
+    ),
     Rule(
         fault=HOST_OOM_KILL,
         when=Happened(OOM_KILL, code="cgroup"),
@@ -58,5 +87,55 @@ KERNEL: tuple[Rule, ...] = (
         hold=Hold(4, 30),
         clear=Hold(3, 20),
         scope=Scope.RUN,
+    ),
+    Rule(
+        fault=KERNEL_PANIC_REBOOT,
+        when=Happened(KERNEL_OOPS, code="panic"),
+        says="the kernel gave up{message}",
+        cleared="the node tells of itself again",
+        clear=Hold(3, 20),
+    ),
+    Rule(
+        fault=HUNG_TASK,
+        when=Happened(HUNG_TASK_SEEN),
+        says="something hangs in the kernel ({code}){message}",
+        cleared="nothing more was seen to hang for a minute",
+        clear=_QUIET,
+    ),
+    Rule(
+        fault=MACHINE_CHECK,
+        when=Happened(MACHINE_CHECK_SEEN, code="uncorrected"),
+        says="the hardware reported an error that it could not correct{message}",
+        cleared="no such error for a minute",
+        clear=_QUIET,
+    ),
+    Rule(
+        fault=MACHINE_CHECK,
+        when=Happened(MACHINE_CHECK_SEEN, codes=frozenset({"corrected", "reported"}), times=10, within=600),
+        says="the hardware reported ten errors within ten minutes, the last of them{message}",
+        cleared="no such error for a minute",
+        clear=_QUIET,
+    ),
+    Rule(
+        fault=MACHINE_CHECK,
+        when=Happened(THERMAL, codes=frozenset({"cpu", "zone"})),
+        says="a processor is too hot and was slowed{message}",
+        cleared="nothing was too hot for a minute",
+        clear=_QUIET,
+    ),
+    Rule(
+        fault=FILESYSTEM_READ_ONLY,
+        when=Happened(REMOUNTED_READ_ONLY),
+        says="{place} made itself read-only{message}",
+        cleared="{place} can be written again",
+        clear=Hold(2),
+        entity="mount_point",
+    ),
+    Rule(
+        fault=CLOCK_SKEW,
+        when=Happened(CLOCK_SKEWED),
+        says="the node's clock is {offset} s {code} of ingest's",
+        cleared="the node's clock agrees with ingest's",
+        clear=Hold(3, 40),
     ),
 )

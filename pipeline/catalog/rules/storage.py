@@ -2,9 +2,12 @@
 
 from typing import Final
 
-from pipeline.catalog.faults import FILESYSTEM_FULL, FILESYSTEM_READ_ONLY, MOUNT_HUNG, MOUNT_STALE_OR_GONE
+from pipeline.catalog.events import IO_ERROR
+from pipeline.catalog.fault import Fault
+from pipeline.catalog.faults import DISK_FAILING, FILESYSTEM_FULL, FILESYSTEM_READ_ONLY, MOUNT_HUNG, MOUNT_STALE_OR_GONE
 from pipeline.catalog.metrics import MOUNT
-from pipeline.catalog.rule import Hold, Limit, Missing, Rule, Scope, metric
+from pipeline.catalog.rule import Happened, Hold, Limit, Missing, Rule, Scope, View, metric
+from pipeline.catalog.rules.remote_storage import REMOTE
 
 # Places of the machine itself and of containers' plumbing (a container's /etc/hosts), removable and image mounts.
 _PLUMBING: Final = r"/(etc|proc|sys|boot|efi|snap|media|cdrom)(/.*)?|/dev(/(?!shm$).*)?|/run/.*|.*/(secrets|kubernetes\.io~.*)(/.*)?"
@@ -12,7 +15,22 @@ _IMAGES: Final = r"iso9660|udf|squashfs|erofs|cramfs|romfs|ramfs|fuse\.(portal|g
 _REAL: Final = {"mount_point": _PLUMBING, "type": _IMAGES}
 _WRITABLE: Final = Limit(metric("mount.read_only"), 0, 1, above=False)
 
-STORAGE: tuple[Rule, ...] = (
+
+def _written(fault: Fault, errno: int, says: str) -> Rule:
+    """A folder that the user named cannot be written, with that error number (Linux's, the same on x86-64 and arm64)."""
+    number = metric("mount.write.errno")
+    return Rule(
+        fault=fault,
+        when=(Limit(number, errno, errno - 1), Limit(number, errno, errno + 1, above=False)),
+        says=says,
+        cleared="{place} can be written again, within {mount_write_time}",
+        hold=Hold(2),
+        clear=Hold(2),
+        entity="mount_point",
+    )
+
+
+_MOUNTS: tuple[Rule, ...] = (
     Rule(
         fault=FILESYSTEM_FULL,
         when=(
@@ -85,3 +103,96 @@ STORAGE: tuple[Rule, ...] = (
         scope=Scope.CHECKPOINTS,
     ),
 )
+
+_WRITES: tuple[Rule, ...] = (
+    Rule(
+        fault=MOUNT_HUNG,
+        when=(
+            Limit(metric("mount.write.ok"), 0, 1, above=False),
+            Limit(metric("mount.write.time"), 1.5, 1),
+            Limit(metric("mount.write.errno"), 0, 1, above=False),
+        ),
+        says="a small file that is written to {place} has not been stored for {mount_write_time}",
+        cleared="the write to {place} came to an end after {mount_write_time}",
+        hold=Hold(2),
+        clear=Hold(),  # it ended: a mount that is gone by then is not written to again
+        entity="mount_point",
+    ),
+    Rule(
+        fault=MOUNT_HUNG,
+        when=(
+            Limit(metric("mount.fuse.stalled"), 60, 1),
+            Limit(metric("mount.size"), 0, 1, above=False),  # the server cannot be asked: its mount is its owner's alone
+        ),
+        says="{mount_fuse_waiting} requests wait for the server of {place}, and for {mount_fuse_stalled} none was seen to be answered",
+        cleared="the server of {place} answers again",
+        clear=Hold(2),
+        entity="mount_point",
+        never=_REAL,
+    ),
+    _written(FILESYSTEM_FULL, 28, "{place} cannot be written: no space is left on it"),
+    _written(FILESYSTEM_FULL, 122, "{place} cannot be written: a quota is used up"),
+    _written(FILESYSTEM_READ_ONLY, 30, "{place} cannot be written: it is read-only"),
+    _written(MOUNT_STALE_OR_GONE, 116, "{place} cannot be written: its handle is stale"),
+    _written(MOUNT_STALE_OR_GONE, 107, "{place} cannot be written: its server is gone"),
+    _written(DISK_FAILING, 5, "{place} cannot be written or read back: input/output error"),
+)
+
+_PLAYERS: Final = {"disk": r"(sr|fd|loop|zram)\d+"}  # an empty drive fails whoever asks it
+
+
+def _logged(code: str, says: str, times: int = 1, within: float = 0.0) -> Rule:
+    """The kernel told so of a disk: of its errors that one, which is no command that the disk does not know ("target")."""
+    return Rule(
+        fault=DISK_FAILING,
+        when=Happened(IO_ERROR, code, times, within),
+        says=says + "{message}",
+        cleared="the kernel tells of no more errors of {place}",
+        clear=Hold(6, 60),
+        entity="disk",
+        never=_PLAYERS,
+    )
+
+
+_DISKS: tuple[Rule, ...] = (
+    _logged("medium", "{place} cannot read or keep data"),
+    _logged("controller", "the controller of {place} failed"),
+    _logged("io", "{place} did not do what it was asked for"),
+    _logged("timeout", "{place} answered too late, three times in five minutes", 3, 300.0),
+    Rule(
+        fault=DISK_FAILING,
+        when=(Limit(metric("disk.errors"), 5, 0, view=View.INCREASE),),  # a single one may be a command that the disk does not know
+        says="{place} ended {value} commands with an error",
+        cleared="{place} has no more errors",
+        clear=Hold(3, 20),
+        entity="disk",
+    ),
+    Rule(
+        fault=DISK_FAILING,
+        when=(Limit(metric("disk.online"), 0, 1, above=False),),
+        says="{place} is offline, or its controller is dead",
+        cleared="{place} is online again",
+        hold=Hold(2),
+        clear=Hold(2),
+        entity="disk",
+    ),
+    Rule(
+        fault=DISK_FAILING,
+        when=(Limit(metric("disk_health.media_errors"), 1, 0, view=View.INCREASE),),
+        says="{place} could not read or keep data, {value} times since it was last asked",
+        cleared="{place} has no more media errors",
+        clear=Hold(4, 40),
+        entity="disk",
+    ),
+    Rule(
+        fault=DISK_FAILING,
+        when=(Limit(metric("disk_health.degraded"), 1, 0),),
+        says="{place} says that it is unfit: it has no spare blocks left, is unreliable, or read-only",
+        cleared="{place} no longer says that it is unfit",
+        hold=Hold(2),
+        clear=Hold(2),
+        entity="disk",
+    ),
+)
+
+STORAGE: tuple[Rule, ...] = (*_MOUNTS, *_WRITES, *REMOTE, *_DISKS)

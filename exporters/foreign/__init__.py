@@ -1,0 +1,11 @@
+"""The names of other programs that the catalogue knows by its own, a file for each program and its line here."""
+
+from typing import Final
+
+from exporters.foreign.dcgm import DCGM
+from exporters.foreign.names import Name as Name
+from exporters.foreign.names import NameMap as NameMap
+from exporters.foreign.node_exporter import NODE_EXPORTER
+from exporters.foreign.vllm import VLLM
+
+NAME_MAPS: Final[tuple[NameMap, ...]] = (*NODE_EXPORTER, *DCGM, *VLLM)

@@ -1,0 +1,49 @@
+"""The output of a program: no shell, a deadline, and no more of it than is wanted."""
+
+import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
+from typing import IO, Final
+
+_TOLD: Final = 300  # characters of what it complains of
+
+
+def output(argv: Sequence[str], timeout: float, most: int) -> str:
+    """What `argv` prints, run with messages in English and Slurm's times in seconds since 1970.
+
+    Raises OSError, with a line that says why, where it cannot be run, takes longer than `timeout` seconds, prints more than `most`
+    bytes or ends with an error.
+    """
+    with tempfile.TemporaryFile() as complaints:
+        told, status, late = _run(("env", "LC_ALL=C", "SLURM_TIME_FORMAT=%s", *argv), complaints, timeout, most)
+        complaints.seek(0)
+        said = complaints.read(_TOLD).decode("utf-8", "backslashreplace").strip()
+    if late.is_set():
+        raise OSError(f"{argv[0]} did not end within {timeout:g} s")
+    if len(told) > most:
+        raise OSError(f"{argv[0]} prints more than {most} bytes")
+    if status:
+        raise OSError(f"{argv[0]} ended with {status}: {said}")
+    return told.decode("utf-8", "backslashreplace")
+
+
+def _run(argv: Sequence[str], complaints: IO[bytes], timeout: float, most: int) -> tuple[bytes, int, threading.Event]:
+    """Its output, exit status, and whether it was killed for being late."""
+    late = threading.Event()
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints) as process:
+
+        def kill() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(timeout, kill)
+        timer.start()
+        try:
+            told = process.stdout.read(most + 1) if process.stdout else b""
+            if len(told) > most:
+                process.kill()
+            process.wait()
+        finally:
+            timer.cancel()
+    return told, process.returncode, late

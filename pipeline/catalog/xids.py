@@ -1,0 +1,218 @@
+"""NVIDIA's XIDs: numbers, mnemonics and actions as in NVIDIA's public catalogue (docs.nvidia.com/deploy/xid-errors, 2025-10-29).
+
+Mnemonics and actions are NVIDIA's words; the summaries are ours, "" where the catalogue says that a number is not used.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """An XID. `immediate` is what NVIDIA wants done at once, `investigatory` afterwards; "" where the catalogue names nothing.
+
+    `follows`: it tells of what another XID of the same GPU has caused; where one came before it, that one decides.
+    """
+
+    code: int
+    mnemonic: str
+    summary: str
+    immediate: str = ""
+    investigatory: str = ""
+    follows: bool = False
+
+
+XIDS: Final[tuple[Xid, ...]] = (
+    Xid(1, "ROBUST_CHANNEL_FIFO_ERROR_FIFO_METHOD", "", "CONTACT_SUPPORT"),
+    Xid(2, "ROBUST_CHANNEL_FIFO_ERROR_SW_METHOD", "", "CONTACT_SUPPORT"),
+    Xid(3, "ROBUST_CHANNEL_FIFO_ERROR_UNK_METHOD", "", "CONTACT_SUPPORT"),
+    Xid(4, "ROBUST_CHANNEL_FIFO_ERROR_CHANNEL_BUSY", "", "CONTACT_SUPPORT"),
+    Xid(5, "ROBUST_CHANNEL_FIFO_ERROR_RUNOUT_OVERFLOW", "", "CONTACT_SUPPORT"),
+    Xid(6, "ROBUST_CHANNEL_FIFO_ERROR_PARSE_ERR", "", "CONTACT_SUPPORT"),
+    Xid(7, "ROBUST_CHANNEL_FIFO_ERROR_PTE_ERR", "", "CONTACT_SUPPORT"),
+    Xid(8, "ROBUST_CHANNEL_FIFO_ERROR_IDLE_TIMEOUT", "GPU stopped processing", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(9, "ROBUST_CHANNEL_GR_ERROR_INSTANCE", "", "CONTACT_SUPPORT"),
+    Xid(10, "ROBUST_CHANNEL_GR_ERROR_SINGLE_STEP", "", "CONTACT_SUPPORT"),
+    Xid(11, "ROBUST_CHANNEL_GR_ERROR_MISSING_HW", "Invalid or corrupted push buffer stream", "RESTART_APP", "CHECK_APP/CUDA"),
+    Xid(12, "ROBUST_CHANNEL_GR_ERROR_SW_METHOD", "", "CONTACT_SUPPORT"),
+    Xid(13, "ROBUST_CHANNEL_GR_EXCEPTION", "Exception in a kernel: illegal access or instruction", "RESTART_APP", "WORKFLOW_XID_13"),
+    Xid(14, "ROBUST_CHANNEL_FAKE_ERROR", "", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(15, "ROBUST_CHANNEL_SCANLINE_TIMEOUT", "", "CONTACT_SUPPORT"),
+    Xid(16, "ROBUST_CHANNEL_VBLANK_CALLBACK_TIMEOUT", "", "CONTACT_SUPPORT", "CONTACT_SUPPORT"),
+    Xid(17, "ROBUST_CHANNEL_PARAMETER_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(18, "ROBUST_CHANNEL_BUS_MASTER_TIMEOUT_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(19, "ROBUST_CHANNEL_DISP_MISSED_NOTIFIER", "", "CONTACT_SUPPORT"),
+    Xid(20, "ROBUST_CHANNEL_MPEG_ERROR_SW_METHOD", "", "CONTACT_SUPPORT"),
+    Xid(21, "ROBUST_CHANNEL_ME_ERROR_SW_METHOD", "", "CONTACT_SUPPORT"),
+    Xid(22, "ROBUST_CHANNEL_VP_ERROR_SW_METHOD", "", "CONTACT_SUPPORT"),
+    Xid(23, "ROBUST_CHANNEL_RC_LOGGING_ENABLED", "", "CONTACT_SUPPORT"),
+    Xid(24, "ROBUST_CHANNEL_GR_SEMAPHORE_TIMEOUT", "", "CONTACT_SUPPORT"),
+    Xid(25, "ROBUST_CHANNEL_GR_ILLEGAL_NOTIFY", "Invalid or illegal push buffer stream", "RESTART_APP", "CHECK_APP/CUDA"),
+    Xid(26, "ROBUST_CHANNEL_FIFO_ERROR_FBISTATE_TIMEOUT", "", "CONTACT_SUPPORT"),
+    Xid(27, "ROBUST_CHANNEL_VP_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(28, "ROBUST_CHANNEL_VP2_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(29, "ROBUST_CHANNEL_BSP_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(30, "ROBUST_CHANNEL_BAD_ADDR_ACCESS", "", "CONTACT_SUPPORT"),
+    Xid(31, "ROBUST_CHANNEL_FIFO_ERROR_MMU_ERR_FLT", "Illegal memory access: page fault", "RESTART_APP", "WORKFLOW_XID_31"),
+    Xid(32, "ROBUST_CHANNEL_PBDMA_ERROR", "Invalid or corrupted push buffer stream", "RESTART_APP", "CHECK_APP/CUDA"),
+    Xid(33, "ROBUST_CHANNEL_SEC_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(34, "ROBUST_CHANNEL_MSVLD_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(35, "ROBUST_CHANNEL_MSPDEC_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(36, "ROBUST_CHANNEL_MSPPP_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(37, "ROBUST_CHANNEL_FECS_ERR_UNIMP_FIRMWARE_METHOD", "Driver firmware error", "IGNORE", "CHECK_APP/CUDA"),
+    Xid(38, "ROBUST_CHANNEL_FECS_ERR_WATCHDOG_TIMEOUT", "Driver firmware error", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(39, "ROBUST_CHANNEL_CE0_ERROR", "Copy Engine exception", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(40, "ROBUST_CHANNEL_CE1_ERROR", "Copy Engine exception", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(41, "ROBUST_CHANNEL_CE2_ERROR", "Copy Engine exception", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(42, "ROBUST_CHANNEL_VIC_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(43, "ROBUST_CHANNEL_RESETCHANNEL_VERIF_ERROR", "Channel reset: the program's own error", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(44, "ROBUST_CHANNEL_GR_FAULT_DURING_CTXSW", "Graphics Engine fault during context switch", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(45, "ROBUST_CHANNEL_PREEMPTIVE_REMOVAL", "Channels cleaned up after another error", "RESTART_FM", "CONTACT_SUPPORT", follows=True),
+    Xid(46, "ROBUST_CHANNEL_GPU_TIMEOUT_ERROR", "GPU stopped processing", "RESET_GPU", "CONTACT_SUPPORT"),
+    Xid(47, "ROBUST_CHANNEL_NVENC0_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(48, "ROBUST_CHANNEL_GPU_ECC_DBE", "Uncorrectable memory error (double bit)", "WORKFLOW_XID_48", "WORKFLOW_XID_48"),
+    Xid(49, "SILENT_RUNNING_CONSTANT_LEVEL_SET_BY_REGISTRY", "", "CONTACT_SUPPORT"),
+    Xid(50, "SILENT_RUNNING_LEVEL_TRANSITION_DUE_TO_RC_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(51, "SILENT_RUNNING_STRESS_TEST_FAILURE", "", "CONTACT_SUPPORT"),
+    Xid(52, "SILENT_RUNNING_LEVEL_TRANS_DUE_TO_TEMP_RISE", "", "CONTACT_SUPPORT"),
+    Xid(53, "SILENT_RUNNING_TEMP_REDUCED_CLOCKING", "", "CONTACT_SUPPORT"),
+    Xid(54, "SILENT_RUNNING_PWR_REDUCED_CLOCKING", "Auxiliary power is not connected", "CHECK_MECHANICALS", "CONTACT_SUPPORT"),
+    Xid(55, "SILENT_RUNNING_TEMPERATURE_READ_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(56, "DISPLAY_CHANNEL_EXCEPTION", "", "CONTACT_SUPPORT"),
+    Xid(57, "FB_LINK_TRAINING_FAILURE_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(58, "FB_MEMORY_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(59, "PMU_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(60, "ROBUST_CHANNEL_SEC2_ERROR", "Video processor exception", "RESTART_APP", "INVESTIGATE_SW"),
+    Xid(61, "PMU_BREAKPOINT", "", "CONTACT_SUPPORT"),
+    Xid(62, "PMU_HALT_ERROR", "Micro-controller halted", "RESET_GPU", "CONTACT_SUPPORT"),
+    Xid(63, "INFOROM_DRAM_RETIREMENT_EVENT", "Memory row remapped, or a page retired", "IGNORE", "IGNORE"),
+    Xid(64, "INFOROM_DRAM_RETIREMENT_FAILURE", "Memory row could not be remapped", "RESET_GPU", "CONTACT_SUPPORT"),
+    Xid(65, "ROBUST_CHANNEL_NVENC1_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(66, "ROBUST_CHANNEL_FECS_ERR_REG_ACCESS_VIOLATION", "Illegal access by the driver", "IGNORE", "INVESTIGATE_SW"),
+    Xid(67, "ROBUST_CHANNEL_FECS_ERR_VERIF_VIOLATION", "Illegal access by the driver", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(68, "ROBUST_CHANNEL_NVDEC0_ERROR", "NVDEC0 exception", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(69, "ROBUST_CHANNEL_GR_CLASS_ERROR", "Graphics Engine class error", "RESTART_APP", "CHECK_APP/CUDA"),
+    Xid(70, "ROBUST_CHANNEL_CE3_ERROR", "CE3 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(71, "ROBUST_CHANNEL_CE4_ERROR", "CE4 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(72, "ROBUST_CHANNEL_CE5_ERROR", "CE5 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(73, "ROBUST_CHANNEL_NVENC2_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(74, "NVLINK_ERROR", "NVLink error", "WORKFLOW_NVLINK_ERR", "CONTACT_SUPPORT"),
+    Xid(75, "ROBUST_CHANNEL_CE6_ERROR", "CE6 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(76, "ROBUST_CHANNEL_CE7_ERROR", "CE7 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(77, "ROBUST_CHANNEL_CE8_ERROR", "CE8 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(78, "VGPU_START_ERROR", "vGPU Start error", "UPDATE_SWFW", "UPDATE_SWFW"),
+    Xid(79, "ROBUST_CHANNEL_GPU_HAS_FALLEN_OFF_THE_BUS", "GPU fell off the bus", "RESTART_BM", "CONTACT_SUPPORT"),
+    Xid(80, "PBDMA_PUSHBUFFER_CRC_MISMATCH", "Corrupted data sent to GPU", "RESTART_APP", "CHECK_APP/CUDA"),
+    Xid(81, "ROBUST_CHANNEL_VGA_SUBSYSTEM_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(82, "ROBUST_CHANNEL_NVJPG0_ERROR", "NVJPG0 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(83, "ROBUST_CHANNEL_NVDEC1_ERROR", "NVDEC1 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(84, "ROBUST_CHANNEL_NVDEC2_ERROR", "NVDEC2 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(85, "ROBUST_CHANNEL_CE9_ERROR", "CE9 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(86, "ROBUST_CHANNEL_OFA0_ERROR", "OFA exception", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(87, "NVTELEMETRY_DRIVER_REPORT", "", "CONTACT_SUPPORT"),
+    Xid(88, "ROBUST_CHANNEL_NVDEC3_ERROR", "NVDEC3 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(89, "ROBUST_CHANNEL_NVDEC4_ERROR", "NVDEC4 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(90, "LTC_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(91, "RESERVED_XID", "", "CONTACT_SUPPORT"),
+    Xid(92, "EXCESSIVE_SBE_INTERRUPTS", "High rate of single-bit memory errors", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(93, "INFOROM_ERASE_LIMIT_EXCEEDED", "InfoROM wear limit exceeded", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(94, "ROBUST_CHANNEL_CONTAINED_ERROR", "Memory error, contained to one program", "RESTART_APP", "IGNORE"),
+    Xid(95, "ROBUST_CHANNEL_UNCONTAINED_ERROR", "Memory error, not contained", "RESET_GPU", "IGNORE"),
+    Xid(96, "ROBUST_CHANNEL_NVDEC5_ERROR", "NVDEC5 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(97, "ROBUST_CHANNEL_NVDEC6_ERROR", "NVDEC6 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(98, "ROBUST_CHANNEL_NVDEC7_ERROR", "NVDEC7 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(99, "ROBUST_CHANNEL_NVJPG1_ERROR", "NVJPG1 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(100, "ROBUST_CHANNEL_NVJPG2_ERROR", "NVJPG2 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(101, "ROBUST_CHANNEL_NVJPG3_ERROR", "NVJPG3 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(102, "ROBUST_CHANNEL_NVJPG4_ERROR", "NVJPG4 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(103, "ROBUST_CHANNEL_NVJPG5_ERROR", "NVJPG5 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(104, "ROBUST_CHANNEL_NVJPG6_ERROR", "NVJPG6 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(105, "ROBUST_CHANNEL_NVJPG7_ERROR", "NVJPG7 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(106, "SMBPBI_TEST_MESSAGE", "SMBPBI test", "IGNORE", "IGNORE"),
+    Xid(107, "SMBPBI_TEST_MESSAGE_SILENT", "SMBPBI test, silent", "IGNORE", "IGNORE"),
+    Xid(108, "NVLINK_REMOTE_TRANSLATION_ERROR", "", "IGNORE", "XID_137_FLOW"),
+    Xid(109, "ROBUST_CHANNEL_CTXSW_TIMEOUT_ERROR", "Context Switch timeout error", "RESET_GPU", "CONTACT_SUPPORT"),
+    Xid(110, "SEC_FAULT_ERROR", "Security Fault error", "RESET_GPU", "INVESTIGATE_SW"),
+    Xid(111, "BUNDLE_ERROR_EVENT", "", "CONTACT_SUPPORT"),
+    Xid(112, "DISP_SUPERVISOR_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(113, "DP_LT_FAILURE", "", "CONTACT_SUPPORT"),
+    Xid(114, "HEAD_RG_UNDERFLOW", "", "CONTACT_SUPPORT"),
+    Xid(115, "CORE_CHANNEL_REGS", "", "CONTACT_SUPPORT"),
+    Xid(116, "WINDOW_CHANNEL_REGS", "", "CONTACT_SUPPORT"),
+    Xid(117, "CURSOR_CHANNEL_REGS", "", "CONTACT_SUPPORT"),
+    Xid(118, "HEAD_REGS", "", "CONTACT_SUPPORT"),
+    Xid(119, "GSP_RPC_TIMEOUT", "GSP firmware does not answer", "RESET_GPU", "INVESTIGATE_SW"),
+    Xid(120, "GSP_ERROR", "GSP firmware error", "RESET_GPU", "INVESTIGATE_SW"),
+    Xid(121, "C2C_ERROR", "Link between chips reports errors", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(122, "SPI_PMU_RPC_READ_FAIL", "", "CONTACT_SUPPORT"),
+    Xid(123, "SPI_PMU_RPC_WRITE_FAIL", "", "CONTACT_SUPPORT"),
+    Xid(124, "SPI_PMU_RPC_ERASE_FAIL", "", "CONTACT_SUPPORT"),
+    Xid(125, "INFOROM_FS_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(126, "ROBUST_CHANNEL_CE10_ERROR", "CE10 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(127, "ROBUST_CHANNEL_CE11_ERROR", "CE11 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(128, "ROBUST_CHANNEL_CE12_ERROR", "CE12 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(129, "ROBUST_CHANNEL_CE13_ERROR", "CE13 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(130, "ROBUST_CHANNEL_CE14_ERROR", "CE14 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(131, "ROBUST_CHANNEL_CE15_ERROR", "CE15 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(132, "ROBUST_CHANNEL_CE16_ERROR", "CE16 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(133, "ROBUST_CHANNEL_CE17_ERROR", "CE17 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(134, "ROBUST_CHANNEL_CE18_ERROR", "CE18 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(135, "ROBUST_CHANNEL_CE19_ERROR", "CE19 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(136, "ALI_TRAINING_FAIL", "Link Training failed", "RESET_GPU", "INVESTIGATE_LINK_SI"),
+    Xid(137, "NVLINK_PRIV_ERR", "NVLink Privilege error", "IGNORE", "XID_137_FLOW"),
+    Xid(138, "ROBUST_CHANNEL_DLA_ERROR", "", "CONTACT_SUPPORT"),
+    Xid(139, "ROBUST_CHANNEL_OFA1_ERROR", "OFA1 error", "RESTART_APP", "CONTACT_SUPPORT"),
+    Xid(140, "UNRECOVERABLE_ECC_ERROR_ESCAPE", "Memory error not recovered", "RESET_GPU", "CONTACT_SUPPORT"),
+    Xid(141, "ROBUST_CHANNEL_FAST_PATH_ERROR", "CUDA Fast Path error", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(142, "ROBUST_CHANNEL_NVENC3_ERROR", "NVENC3 error", "CONTACT_SUPPORT"),
+    Xid(143, "GPU_INIT_ERROR", "GPU Initialization error", "RESET_GPU", "CONTACT_SUPPORT"),
+    Xid(144, "NVLINK_SAW_ERROR", "NVLINK: SAW error", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR"),
+    Xid(145, "NVLINK_RLW_ERROR", "NVLINK: RLW error", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR"),
+    Xid(146, "NVLINK_TLW_ERROR", "NVLINK: TLW error", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR"),
+    Xid(147, "NVLINK_TREX_ERROR", "NVLINK: TREX error", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR"),
+    Xid(148, "NVLINK_NVLPW_CTRL_ERROR", "NVLINK: NVLPW_CTRL error", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR"),
+    Xid(149, "NVLINK_NETIR_ERROR", "NVLINK: NETIR error", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR"),
+    Xid(150, "NVLINK_MSE_ERROR", "NVLINK: MSE error", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_NVLINK5_ERR"),
+    Xid(151, "ROBUST_CHANNEL_KEY_ROTATION_ERROR", "Key rotation error", "RESTART_VM", "CONTACT_SUPPORT"),
+    Xid(152, "ROBUST_CHANNEL_DLA_SMMU_ERROR", "DLA SMMU error", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(153, "ROBUST_CHANNEL_DLA_TIMEOUT", "DLA timeout error", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(154, "GPU_RECOVERY_ACTION_CHANGED", "The driver changed what it wants done to recover", "XID_154", "IGNORE", follows=True),
+    Xid(155, "NVLINK_SW_DEFINED_ERROR", "NVLINK: SW Defined error", "RESET_GPU", "INVESTIGATE_SW_USER"),
+    Xid(156, "RESOURCE_RETIREMENT_EVENT", "Resource Retirement event", "RESET_GPU", "IGNORE"),
+    Xid(157, "RESOURCE_RETIREMENT_FAILURE", "Resource Retirement failure", "IGNORE", "CONTACT_SUPPORT"),
+    Xid(158, "GPU_FATAL_TIMEOUT", "GPU fatal timeout", "RESET_GPU", "CONTACT_SUPPORT"),
+    Xid(159, "ROBUST_CHANNEL_CHI_NON_DATA_ERROR", "CHI Non-Data error", "CHECK_UVM", "CONTACT_SUPPORT", follows=True),
+    Xid(160, "CHANNEL_RETIREMENT_EVENT", "Channel Retirement event", "IGNORE", "INVESTIGATE_SW"),
+    Xid(161, "CHANNEL_RETIREMENT_FAILURE", "Channel Retirement failure", "IGNORE", "INVESTIGATE_SW"),
+    Xid(162, "PSHC_REENGAGED", "Power smoothing re-engaged"),
+    Xid(163, "PSHC_DISENGAGED", "Power smoothing disengaged"),
+    Xid(164, "PSHC_LOW_LIFETIME", "Power smoothing circuit near its end of life"),
+    Xid(165, "PSHC_ZERO_LIFETIME", "Power smoothing circuit worn out"),
+    Xid(166, "NVLINK_SECURE_CRYPTO_ERR", "Traffic before the link was set up for encryption"),
+    Xid(167, "PCIE_FATAL_TIMEOUT", "PCIe fatal timeout"),
+    Xid(168, "REDUCED_GPU_MEMORY_CAPACITY", "Less GPU memory: errors in the protected region"),
+    Xid(169, "SEC2_HALT_ERROR", "Micro-controller halted"),
+    Xid(170, "NVLINK_SECURE_OTHER", "Interrupt in confidential mode"),
+    Xid(171, "UNCORRECTABLE_DRAM_ERROR", "Memory error beside XID 48: DRAM", follows=True),
+    Xid(172, "UNCORRECTABLE_SRAM_ERROR", "Memory error beside XID 48: SRAM", follows=True),
+)
+BY_CODE: Final[dict[int, Xid]] = {xid.code: xid for xid in XIDS}
+
+# NVSwitch errors (SXIDs), by what NVIDIA's fabric manager guide wants done; of those that stand nowhere, how grave the line is decides.
+_SWITCH_RESTART: Final = frozenset({12020, 22003, 22011, *range(23001, 23018)})
+_SWITCH_RESET_ALL: Final = frozenset({10003, 19084})
+_SWITCH_MECHANICAL: Final = frozenset({20012})
+_SWITCH_VM: Final = frozenset({11004, 12028})
+
+
+def switch_action(code: int, fatal: bool) -> str:
+    """What is to be done about an SXID. A fatal one resets the GPUs of the job, on a trunk link all of them."""
+    if code in _SWITCH_RESTART:
+        return "RESTART_BM"
+    if code in _SWITCH_RESET_ALL:
+        return "RESET_ALL_GPUS_AND_NVSWITCHES"
+    if code in _SWITCH_MECHANICAL:
+        return "CHECK_MECHANICALS"
+    if code in _SWITCH_VM:
+        return "RESTART_VM"
+    return "RESET_GPU" if fatal else "IGNORE"

@@ -1,0 +1,138 @@
+"""systemd's journal in place of /dev/kmsg: entries as journalctl writes them, from a journalctl made by the test."""
+
+import json
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporters.collector import Site
+from exporters.kernel import AGAIN, KernelCollector, open_log
+from exporters.sources.journal import Journal, parse
+from exporters.sources.kernel_log import KernelRecord
+from exporters.sources.kmsg import Read
+
+NOW = datetime(2026, 12, 1, tzinfo=UTC)
+MICROS = 1_796_083_200_000_000  # 2026-12-01 00:00:00 UTC
+
+
+def entry(message: Any, number: int = 0, **more: Any) -> str:
+    told = {"PRIORITY": "3", "SYSLOG_FACILITY": "0", "_SOURCE_MONOTONIC_TIMESTAMP": "5000000", "_TRANSPORT": "kernel"}
+    return json.dumps({"MESSAGE": message, "__REALTIME_TIMESTAMP": str(MICROS + number), **told, **more})
+
+
+@pytest.fixture
+def journalctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Makes the journalctl that is found: a shell script. What it was called with lies in the file that is given back."""
+
+    def make(script: str) -> Path:
+        program = tmp_path / "bin/journalctl"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\n{script}\n')
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+        return tmp_path / "called"
+
+    return make
+
+
+def follow(*lines: str) -> str:
+    return "".join(f"printf '%s\\n' '{line}'\n" for line in lines) + "exec sleep 60"
+
+
+def read_some(log: Journal, wanted: int) -> list[KernelRecord]:
+    found: list[KernelRecord] = []
+    while len(found) < wanted:
+        found += log.read().records
+    return found
+
+
+def test_an_entry_is_read_as_systemd_documents_it() -> None:
+    assert parse(entry("hello", 7).encode()) == KernelRecord("hello", MICROS + 7, level=3, facility=0, clock=5.0, at=NOW.timestamp() + 7e-6)
+    raw = parse(entry([104, 255, 105]).encode())
+    assert raw is not None and raw.text == "h\ufffdi"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "null", '{"MESSAGE": "x"}', '{"MESSAGE": null, "__REALTIME_TIMESTAMP": "1"}', "[" * 100_000]
+)
+def test_what_is_no_entry_is_none(text: str) -> None:
+    assert parse(text.encode()) is None
+
+
+@given(
+    st.binary()
+    | st.dictionaries(st.sampled_from(["MESSAGE", "__REALTIME_TIMESTAMP", "PRIORITY"]), st.text() | st.integers()).map(
+        lambda d: json.dumps(d).encode()
+    )
+)
+def test_any_bytes_are_an_entry_or_none(raw: bytes) -> None:
+    parse(raw)
+
+
+def test_a_journal_is_followed_from_where_it_was_left(journalctl: Callable[[str], Path]) -> None:
+    called = journalctl(follow(entry("old", 0), entry("new", 1), "nonsense", entry("newer", 2)))
+    log = Journal(Path("/dev/kmsg"), MICROS)
+    assert [r.text for r in read_some(log, 2)] == ["new", "newer"]
+    assert called.read_text().split()[-2:] == ["--lines=all", f"--since=@{MICROS // 10**6}"]
+    assert log.read() == Read(())
+    log.close()
+
+
+def test_at_first_it_is_only_followed_and_after_a_reboot_read_whole(journalctl: Callable[[str], Path]) -> None:
+    called = journalctl(follow(entry("x")))
+    for after, told in ((None, "--lines=0"), (-1, "--lines=all")):
+        log = Journal(Path("/dev/kmsg"), after)
+        read_some(log, 1)
+        assert called.read_text().split()[-1] == told and "--follow" in called.read_text()
+        log.close()
+
+
+def test_a_log_that_may_not_be_read_is_read_from_the_journal(journalctl: Callable[[str], Path], tmp_path: Path) -> None:
+    journalctl(follow(entry("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.")))
+    refused: list[str] = []
+
+    def opener(path: Path, after: Callable[[str], int | None]) -> Any:
+        refused.append(str(path))
+        return Journal(path, after(Journal.cursor))
+
+    collector = KernelCollector(replace(Site("node1"), kmsg=tmp_path, proc=tmp_path), opener=opener)
+    found = []
+    while not found:
+        found = list(collector.collect(NOW))
+    assert (found[0].code, found[0].at, found[0].attrs["clock_source"]) == ("79", NOW, "journal")
+    assert collector.kept()["kernel.journal"] == MICROS + 1
+    collector.close()
+
+
+def test_a_journalctl_that_ends_is_started_again_later(journalctl: Callable[[str], Path], tmp_path: Path) -> None:
+    journalctl("exit 1")
+    clock = [100.0]
+    collector = KernelCollector(
+        replace(Site("node1"), kmsg=tmp_path, proc=tmp_path), clock=lambda: clock[0], opener=lambda p, a: Journal(p, a(Journal.cursor))
+    )
+    with pytest.raises(OSError, match="journalctl ended"):
+        while True:
+            list(collector.collect(NOW))
+    journalctl(follow(entry("Kernel panic - not syncing: x")))
+    assert list(collector.collect(NOW)) == [], "not at once: it would end again and again"
+    clock[0] += AGAIN
+    found = []
+    while not found:
+        found = list(collector.collect(NOW))
+    assert found[0].code == "panic"
+    collector.close()
+
+
+def test_without_either_the_reason_is_the_logs_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="no journalctl"):
+        Journal(Path("/dev/kmsg"), None)
+    with pytest.raises(OSError, match="neither"):
+        open_log(tmp_path, lambda _: None)
