@@ -13,6 +13,7 @@ from exporters.mounts import MountCollector
 from exporters.nfs import NfsCollector
 from exporters.scrape import ScrapeCollector
 from pipeline.catalog.metrics import (
+    CACHE,
     CGROUP,
     CHASSIS,
     DISK,
@@ -28,6 +29,7 @@ from pipeline.catalog.metrics import (
     NFS,
     NFS_OPERATION,
     NFS_SERVER,
+    REGION_LINK,
     ROLLOUT_ENGINE,
     SCHED_JOB,
     SCHED_NODE,
@@ -59,7 +61,9 @@ COLLECTORS: Final = (
     Entry("disk_health", (DISK_HEALTH,), disk_health.DiskHealthCollector, disk_health.EVERY),
     Entry("cgroup", (CGROUP,), CgroupCollector),
     Entry("gpu", (GPU, GPU_LINK, GPU_PARTITION, GPU_PROCESS), gpu.GpuCollector, gpu.EVERY),
-    Entry("scrape", (SCRAPE, ROLLOUT_ENGINE), ScrapeCollector),  # readings of other families, too, where no one else has them (natives.py)
+    Entry(
+        "scrape", (SCRAPE, ROLLOUT_ENGINE, CACHE, REGION_LINK), ScrapeCollector
+    ),  # readings of other families, too, where no one else has them (natives.py)
     Entry("scheduler", (SCHED_NODE, SCHED_JOB), scheduler.SchedulerCollector, scheduler.EVERY),
     Entry("redfish", (CHASSIS,), redfish.RedfishCollector, redfish.EVERY),
     Entry("clock", (), clock.ClockCollector, clock.EVERY),

@@ -50,7 +50,7 @@ def clears(finding: FindingTransition, snapshot: Snapshot, now: datetime) -> str
     mine = [s for s in snapshot.watched.standings.get((finding.fault, place), ()) if s.rule.names_run == bool(_run_of(finding))]
     left = [s for s in mine if isinstance(s.rule.when, Missing) or not snapshot.watched.gone(s)]
     if not left:
-        return "it is no longer there" if _all_told(snapshot, rules, finding.node) else None
+        return "it is no longer there" if _all_told(snapshot, [rule for rule in rules if _about(rule, place)], finding.node) else None
     known = [s for s in left if s.known]
     if not known or not all(s.over for s in known):
         return None
@@ -149,6 +149,16 @@ def _without_run(key: str) -> str:
     return key.rpartition("|")[0]
 
 
+def _about(rule: Rule, place: str) -> bool:
+    """Whether `place`, the key of one, is of the kind that the rule names."""
+    return place.partition("/")[2].startswith(f"{rule.entity}:") if rule.entity else "/" not in place
+
+
 def _all_told(snapshot: Snapshot, rules: Sequence[Rule], node: str) -> bool:
-    """Whether the node has told enough for what it does not tell of to be gone; what is missing comes back or stays missing."""
-    return not any(isinstance(rule.when, Missing) for rule in rules) and all(snapshot.watched.told(r.family.name, node) for r in rules)
+    """Whether the node has told enough for what it does not tell of to be gone; what is missing comes back or stays missing.
+
+    A family of which the node has nothing at all (no NVMe among its disks) is not waited for, where it tells of another.
+    """
+    heard = [rule for rule in rules if (rule.family.name, node) in snapshot.watched.passes]
+    told = bool(heard) and all(snapshot.watched.told(rule.family.name, node) for rule in heard)
+    return told and not any(isinstance(rule.when, Missing) for rule in rules)

@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from exporters.foreign.caches import CACHES
 from exporters.foreign.dcgm import DCGM
 from exporters.foreign.names import Name as Name
 from exporters.foreign.names import NameMap as NameMap
 from exporters.foreign.node_exporter import NODE_EXPORTER
 from exporters.foreign.vllm import VLLM
 
-NAME_MAPS: Final[tuple[NameMap, ...]] = (*NODE_EXPORTER, *DCGM, *VLLM)
+NAME_MAPS: Final[tuple[NameMap, ...]] = (*NODE_EXPORTER, *DCGM, *VLLM, *CACHES)

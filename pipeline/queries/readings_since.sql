@@ -30,4 +30,10 @@ FROM sched_node WHERE ts > {since:DateTime64(6, 'UTC')} AND ts <= {until:DateTim
 UNION ALL
 SELECT 'sched_job' AS family, device_id, node, ts, toJSONString(tuple(* EXCEPT (device_id, node, ts))) AS readings
 FROM sched_job WHERE ts > {since:DateTime64(6, 'UTC')} AND ts <= {until:DateTime64(6, 'UTC')}
+UNION ALL
+SELECT 'cache' AS family, device_id, node, ts, toJSONString(tuple(* EXCEPT (device_id, node, ts))) AS readings
+FROM cache WHERE ts > {since:DateTime64(6, 'UTC')} AND ts <= {until:DateTime64(6, 'UTC')}
+UNION ALL
+SELECT 'region_link' AS family, device_id, node, ts, toJSONString(tuple(* EXCEPT (device_id, node, ts))) AS readings
+FROM region_link WHERE ts > {since:DateTime64(6, 'UTC')} AND ts <= {until:DateTime64(6, 'UTC')}
 ORDER BY ts

@@ -15,6 +15,7 @@ from exporters.sources.probes import Smart, ThreadProbes, Usage, Written
 from pipeline.settings import AgentSettings, RedfishSettings, ScrapeSettings, SlurmSettings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
+STORES = ("alluxio", "juicefs", "fluid", "minio")
 ENGINE = FIXTURES / "pages/engine.prom"
 FAKE_NVML = Path(__file__).parents[1] / "fakes/nvml/nvml.c"
 USAGES = {
@@ -94,7 +95,13 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
         settings=AgentSettings(
             probe_paths=tuple(map(Path, PROBED)),
             tiers={"/dev/shm": "memory", "/mnt/fast": "ssd"},
-            scrape=(ScrapeSettings(name="vllm", url=ENGINE.as_uri()),),
+            scrape=(
+                ScrapeSettings(name="vllm", url=ENGINE.as_uri()),
+                *(
+                    ScrapeSettings(name=name, url=(FIXTURES / f"pages/{name}.prom").as_uri())
+                    for name in ("alluxio", "juicefs", "fluid", "minio")
+                ),
+            ),
             schedulers=("slurm-cluster",),
             slurm=SlurmSettings(scontrol=str(FIXTURES / "bin/scontrol")),
         ),

@@ -28,7 +28,7 @@ from exporters.once import as_page, look
 from exporters.registry import COLLECTORS
 from exporters.sending.sender import Sender
 from exporters.sources.probes import ThreadProbes, Usage, statvfs
-from pipeline.catalog.metrics import BY_NAME, CGROUP, CHASSIS, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE
+from pipeline.catalog.metrics import BY_NAME, CACHE, CGROUP, CHASSIS, REGION_LINK, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE
 from pipeline.settings import AgentSettings, Settings
 from surefoot.drill.stack import free_ports
 from surefoot.hook.ring import Identity, RingWriter
@@ -37,7 +37,16 @@ ROOT = Path(__file__).parents[2]
 NS = 1_796_040_000_000_000_000
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 HEAVY = ("pandas", "pyarrow", "streamlit", "chdb", "clickhouse_connect", "torch", "numpy", "apscheduler")
-ABSENT = (CGROUP, SCRAPE, ROLLOUT_ENGINE, SCHED_NODE, SCHED_JOB, CHASSIS)  # no rank, page to be scraped, scheduler, controller
+ABSENT = (
+    CGROUP,
+    CHASSIS,
+    SCRAPE,
+    ROLLOUT_ENGINE,
+    CACHE,
+    REGION_LINK,
+    SCHED_NODE,
+    SCHED_JOB,
+)  # No rank is there, no page is to be scraped, no scheduler watched, no chassis controller
 
 
 def settings_for(folder: Path, **agent: float) -> Settings:

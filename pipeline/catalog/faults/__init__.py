@@ -38,6 +38,8 @@ from pipeline.catalog.faults.scheduler import PREEMPTED_OR_EVICTED as PREEMPTED_
 from pipeline.catalog.faults.scheduler import RESTART_LOOP as RESTART_LOOP
 from pipeline.catalog.faults.scheduler import SCHEDULER
 from pipeline.catalog.faults.scheduler import VOLUME_ATTACH_FAILURE as VOLUME_ATTACH_FAILURE
+from pipeline.catalog.faults.storage import CACHE_LAYER_FAULT as CACHE_LAYER_FAULT
+from pipeline.catalog.faults.storage import CROSS_REGION_LAG as CROSS_REGION_LAG
 from pipeline.catalog.faults.storage import DISK_FAILING as DISK_FAILING
 from pipeline.catalog.faults.storage import FILESYSTEM_FULL as FILESYSTEM_FULL
 from pipeline.catalog.faults.storage import FILESYSTEM_READ_ONLY as FILESYSTEM_READ_ONLY

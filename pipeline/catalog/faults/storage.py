@@ -48,6 +48,24 @@ DISK_FAILING = Fault(
     "A disk fails",
     "drain after checkpoint",
 )
+CACHE_LAYER_FAULT = Fault(
+    "cache_layer_fault",
+    Layer.STORAGE,
+    Severity.ERROR,
+    60,
+    None,
+    "The cache in front of the storage fails",
+    "page storage",
+)
+CROSS_REGION_LAG = Fault(
+    "cross_region_lag",
+    Layer.STORAGE,
+    Severity.WARNING,
+    300,
+    None,
+    "Data comes in slower than it is needed",
+    "page data team",
+)
 
 STORAGE: tuple[Fault, ...] = (
     MOUNT_HUNG,
@@ -55,4 +73,6 @@ STORAGE: tuple[Fault, ...] = (
     FILESYSTEM_FULL,
     FILESYSTEM_READ_ONLY,
     DISK_FAILING,
+    CACHE_LAYER_FAULT,
+    CROSS_REGION_LAG,
 )

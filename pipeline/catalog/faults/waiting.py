@@ -70,12 +70,6 @@ WAITING: Final = (
         ("checkpoint_failed", _ERROR, None, "A checkpoint could not be saved", "use the last complete one; page owner"),
     ),
     *_wait(
-        "the storage services' exporters",
-        Layer.STORAGE,
-        ("cache_layer_fault", _ERROR, 60, "The cache in front of the storage fails", "page storage"),
-        ("cross_region_lag", _WARNING, 300, "Data comes in slower than it is needed", "page data team"),
-    ),
-    *_wait(
         "the loss detectors",
         Layer.WORKLOAD,
         ("loss_nan", _CRITICAL, None, "The loss is not a number", "collect; roll back; check for corruption"),

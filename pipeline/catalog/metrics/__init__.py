@@ -11,6 +11,8 @@ from pipeline.catalog.metric import Kind as Kind
 from pipeline.catalog.metric import Metric as Metric
 from pipeline.catalog.metrics.agent import AGENT as AGENT
 from pipeline.catalog.metrics.agent import SENDER as SENDER
+from pipeline.catalog.metrics.cache import CACHE as CACHE
+from pipeline.catalog.metrics.cache import REGION_LINK as REGION_LINK
 from pipeline.catalog.metrics.chassis import CHASSIS as CHASSIS
 from pipeline.catalog.metrics.gpu import GPU as GPU
 from pipeline.catalog.metrics.gpu import GPU_LINK as GPU_LINK
@@ -47,6 +49,8 @@ FAMILIES: tuple[Family, ...] = (
     SENDER,
     SCRAPE,
     ROLLOUT_ENGINE,
+    CACHE,
+    REGION_LINK,
     SCHED_NODE,
     SCHED_JOB,
 )

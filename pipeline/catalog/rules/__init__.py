@@ -7,6 +7,7 @@ while one of them says so, and over when none does. Limits come in pairs, so tha
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import RESTART_LOOP, Fault
 from pipeline.catalog.metrics import (
+    CACHE,
     CGROUP,
     DISK,
     DISK_HEALTH,
@@ -15,6 +16,7 @@ from pipeline.catalog.metrics import (
     HOST,
     LUSTRE_TARGET,
     MOUNT,
+    REGION_LINK,
     SCHED_JOB,
     SCHED_NODE,
     VOLUME,
@@ -28,15 +30,30 @@ from pipeline.catalog.rule import Missing as Missing
 from pipeline.catalog.rule import Rule as Rule
 from pipeline.catalog.rule import Scope as Scope
 from pipeline.catalog.rule import View as View
+from pipeline.catalog.rules.caches import CACHES
 from pipeline.catalog.rules.compute import COMPUTE
 from pipeline.catalog.rules.kernel import KERNEL
 from pipeline.catalog.rules.scheduler import SCHEDULER
 from pipeline.catalog.rules.storage import STORAGE
 from pipeline.catalog.rules.xids import XIDS
 
-RULES: tuple[Rule, ...] = (*STORAGE, *KERNEL, *XIDS, *COMPUTE, *SCHEDULER)
+RULES: tuple[Rule, ...] = (*STORAGE, *CACHES, *KERNEL, *XIDS, *COMPUTE, *SCHEDULER)
 
-FAMILIES: tuple[Family, ...] = (HOST, MOUNT, CGROUP, GPU, GPU_LINK, SCHED_NODE, SCHED_JOB, DISK, DISK_HEALTH, LUSTRE_TARGET, VOLUME)
+FAMILIES: tuple[Family, ...] = (
+    HOST,
+    MOUNT,
+    CGROUP,
+    GPU,
+    GPU_LINK,
+    SCHED_NODE,
+    SCHED_JOB,
+    DISK,
+    DISK_HEALTH,
+    LUSTRE_TARGET,
+    VOLUME,
+    CACHE,
+    REGION_LINK,
+)
 """The families that rules look at: those that `pipeline/queries/readings_since.sql` reads."""
 
 
