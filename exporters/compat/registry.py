@@ -3,13 +3,16 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from exporters.compat.dcgm import dcgm_text
 from exporters.encode import Accepted
 from pipeline.errors import SettingsError
 
 ForeignText = Callable[[Sequence[Accepted]], str]
 """Readings of all collectors as Prometheus text under another exporter's names; "" where none of them is its. Pure."""
 
-COMPAT: Final[Mapping[str, ForeignText]] = {}
+COMPAT: Final[Mapping[str, ForeignText]] = {
+    "dcgm": dcgm_text,
+}
 
 
 def chosen(names: Iterable[str], known: Mapping[str, ForeignText] = COMPAT) -> list[ForeignText]:

@@ -16,11 +16,13 @@ class Calls(Generic[T]):
     def __init__(self, name: str, clock: Callable[[], float] = monotonic) -> None:
         self._name, self._clock = name, clock
         self._since: dict[str, float] = {}  # keys with a call under way: since when
+        self._given_up: set[str] = set()  # those of them that nobody waits for any more
+        self._outcomes: dict[str, T | Exception] = {}
         self._done: SimpleQueue[tuple[str, T | Exception]] = SimpleQueue()
 
     def begin(self, key: str, call: Callable[[], T]) -> bool:
         """Begins `call`; False where the one before under this key has not returned. What that one gives at last is thrown away."""
-        self._discard()
+        self._receive(0.0)
         if key in self._since:
             return False
         self._since[key] = self._clock()
@@ -29,17 +31,10 @@ class Calls(Generic[T]):
 
     def wait(self, keys: Collection[str], until: float) -> dict[str, T | Exception]:
         """What the calls that were begun for `keys` gave, or raised, by `until` (monotonic seconds); without those that still hang."""
-        found: dict[str, T | Exception] = {}
-        left = set(keys)
-        while left:
-            try:
-                key, outcome = self._done.get(timeout=max(0.0, until - self._clock()))
-            except Empty:
-                break
-            self._since.pop(key, None)
-            if key in left:
-                found[key] = outcome
-                left.discard(key)
+        while not self._outcomes.keys() >= set(keys) and self._receive(until - self._clock()):
+            pass
+        found = {key: self._outcomes.pop(key) for key in keys if key in self._outcomes}
+        self._given_up |= set(keys) - found.keys()
         return found
 
     def hung(self, key: str) -> float | None:
@@ -50,16 +45,25 @@ class Calls(Generic[T]):
     @property
     def idle(self) -> bool:
         """Is no call under way?"""
-        self._discard()
+        self._receive(0.0)
         return not self._since
 
-    def _discard(self) -> None:
-        """Takes note of calls that returned after nobody waited for them any more."""
+    def _receive(self, timeout: float) -> bool:
+        """Takes in what has returned, after waiting at most `timeout` seconds for the first; False where nothing has."""
         try:
-            while True:
-                self._since.pop(self._done.get_nowait()[0], None)
+            self._take(*self._done.get(timeout=max(0.0, timeout)))
         except Empty:
-            pass
+            return False
+        while not self._done.empty():
+            self._take(*self._done.get())
+        return True
+
+    def _take(self, key: str, outcome: T | Exception) -> None:
+        self._since.pop(key, None)
+        if key in self._given_up:
+            self._given_up.discard(key)
+        else:
+            self._outcomes[key] = outcome
 
     def _work(self, key: str, call: Callable[[], T]) -> None:
         try:

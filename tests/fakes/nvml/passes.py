@@ -19,8 +19,17 @@ from exporters.gpu import GpuCollector
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
 
-def main() -> None:
+class Clock:
+    """Monotonic seconds, that orders may put forward."""
+
     ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead
+
+
+def main() -> None:
+    clock = Clock()
     collector = None
     for line in sys.stdin:
         order = json.loads(line)
@@ -28,7 +37,7 @@ def main() -> None:
             fresh = Path(os.environ["FAKE_NVML"] + ".fresh")
             fresh.write_text(order["scenario"])
             fresh.replace(os.environ["FAKE_NVML"])
-        ahead += order.get("ahead", 0.0)
+        clock.ahead += order.get("ahead", 0.0)
         if collector is None or "kept" in order:
             site = Site(
                 "node1",
@@ -38,8 +47,9 @@ def main() -> None:
                 ranks=lambda: (RankProcess("run1", 0, 4711, 1), RankProcess("run1", 1, 4712, 2)),
                 kept=order.get("kept", {}),
             )
-            collector = GpuCollector(site, clock=lambda: time.monotonic() + ahead)
-        print(json.dumps(one_pass(collector)), flush=True)
+            collector = GpuCollector(site, clock=clock)
+        sys.stdout.write(json.dumps(one_pass(collector)) + "\n")
+        sys.stdout.flush()
     os._exit(0)  # what hangs is left
 
 
