@@ -14,7 +14,7 @@ class DryRun:
     """Prints to `out`. Nothing ever counts as settled, so that no cursor moves: the agent that is run next sends it all."""
 
     queued = 0
-    settled = 0
+    settled = -1  # not even what was there before the first part
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
