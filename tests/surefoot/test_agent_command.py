@@ -89,7 +89,7 @@ def test_a_dry_run_prints_what_it_would_send_until_it_is_stopped_and_leaves_noth
         agent.send_signal(signal.SIGINT)
         rest, said = agent.communicate(timeout=60)
     assert (agent.returncode, said) == (0, "")
-    assert all(isinstance(json.loads(line), dict) for line in rest.splitlines())
+    assert all(isinstance(json.loads(line), dict) for line in rest.splitlines()[1:])  # of the first, a part was read before
     assert lines[0]["surefoot.event"]["kind"] == "agent_started"
     assert {"metric": "host.load1", "unit": "1", "points": [{"value": 1.25, "node": "node1"}]} in lines
     assert not (tmp_path / "state").exists()
