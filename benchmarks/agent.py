@@ -17,23 +17,26 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from benchmarks.harness import Goal, Result, compare, verdict
 from exporters.collector import Collector, Reading, Site
-from exporters.disks import DiskCollector
 from exporters.encode import accept, prometheus_text
 from exporters.registry import COLLECTORS
 from exporters.sending.metrics import MetricMessages
 from exporters.sources import procfs
+from exporters.sources.procfs import Disk
+from pipeline.catalog.metrics import DISK
 from pipeline.clock import utcnow
 
 DISKS: Final = 30  # of eight series each
 SCRAPES: Final = 40  # of ours to a figure
 PEER_SCRAPES: Final = 100  # of node_exporter's, whose time the kernel tells in ticks of 10 ms
 ROUNDS: Final = 10_000
+METRICS: Final = "disk.reads disk.read disk.read.time disk.writes disk.written disk.write.time disk.io.time disk.in_flight".split()
 FLAT: Final = 1.05  # what 10,000 collections may add to the memory after the first 500
 EXPORTER: Final = "prometheus-node-exporter"
 _TICK: Final = 1e9 / os.sysconf("SC_CLK_TCK")
@@ -52,11 +55,30 @@ def run() -> Iterator[Result]:
 
 def _against_client(proc: Path) -> Result:
     made = _proc(proc)
-    series = _passes([DiskCollector(made)])()[1]
-    ours = _passes([DiskCollector(made)])
+    series = _passes([Traffic(made)])()[1]
+    ours = _passes([Traffic(made)])
     peer = _client(proc)
     what = f"CPU a series of {series}, read, text and OTLP : prometheus_client, read, text"
     return compare("agent.client", what, lambda: _cpu(ours), lambda: _cpu(peer), Goal(0.25, "<="), _us)
+
+
+class Traffic:
+    """What a collector of disks' traffic does: the file's figures as readings, under the catalogue's names."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._boot = procfs.cpu(site.proc, site.ticks).boot
+
+    def collect(self, now: datetime) -> Iterator[Reading]:
+        """A reading a disk."""
+        for disk in procfs.disks(self._site.proc):
+            figures = dict(zip(METRICS, _figures(disk), strict=True))
+            yield Reading(DISK, {"node": self._site.node, "disk": disk.name}, figures, since=self._boot)
+
+
+def _figures(disk: Disk) -> tuple[float | int | None, ...]:
+    reads, writes = (disk.reads, disk.read_bytes, disk.read_seconds), (disk.writes, disk.written_bytes, disk.write_seconds)
+    return (*reads, *writes, disk.io_seconds, disk.in_flight)
 
 
 def _proc(folder: Path) -> Site:
@@ -113,7 +135,7 @@ def _against_exporter(proc: Path) -> Iterator[Result]:
     if program is None:
         yield Result.skip("agent.node_exporter", f"{EXPORTER} is not here (Debian's package of that name)")
         return
-    disks: list[Collector] = [DiskCollector(_proc(proc))]
+    disks: list[Collector] = [Traffic(_proc(proc))]
     only = ["--collector.disable-defaults", "--collector.diskstats", f"--path.procfs={proc}", "--web.disable-exporter-metrics"]
     with _exporter([program, *only]) as peer:
         yield _compared("agent.node_exporter", "of the same disks", disks, peer, program)
@@ -194,7 +216,7 @@ for kib in collected(Path(sys.argv[1]), int(sys.argv[2])):
 def collected(proc: Path, rounds: int) -> Iterator[int]:
     """The resident KiB of this process after each 20th part of `rounds` collections."""
     site = Site("node1") if proc == Path("/proc") else Site("node1", proc=proc)
-    one = _passes([entry.make(site) for entry in COLLECTORS] if site.proc == Path("/proc") else [DiskCollector(site)])
+    one = _passes([entry.make(site) for entry in COLLECTORS] if site.proc == Path("/proc") else [Traffic(site)])
     for n in range(1, rounds + 1):
         one()
         if n % max(1, rounds // 20) == 0:
