@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from benchmarks import gpu, hook, insert, training
+from benchmarks import agent, gpu, hook, insert, training
 from benchmarks.harness import Result
 
 BENCHES: Final[tuple[tuple[str, Callable[[], Iterator[Result]]], ...]] = (
+    ("agent", agent.run),
     ("gpu", gpu.run),
     ("hook", hook.run),
     ("insert", insert.run),

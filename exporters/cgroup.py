@@ -16,6 +16,12 @@ class CgroupCollector:
         self._site = site
         self._groups = Groups(site)
 
+    def absent(self) -> str:
+        """No control groups, or no rank that is in one."""
+        if not self._site.cgroups.is_dir():
+            return f"no control groups at {self._site.cgroups}"
+        return "" if self._site.ranks() else "no rank of a run is on this node"
+
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The groups' readings; none where no rank is known."""
         for (run, path), group in self._groups.found(now.timestamp()).items():

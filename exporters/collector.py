@@ -65,6 +65,18 @@ class Keeps(Protocol):
         ...
 
 
+@runtime_checkable
+class MayBeAbsent(Protocol):
+    """A collector that can say why there is nothing for it to observe: `surefoot doctor` and `--once` show it."""
+
+    def absent(self) -> str:
+        """Why there is nothing here ("no NVIDIA driver"), from the machine as it is now; "" where there is, or may be, something.
+
+        Asked only after a pass that gave no reading and no error, in the same thread and within the same deadline.
+        """
+        ...
+
+
 class RankProcess(NamedTuple):
     """A rank of a run on this node; `started` (ticks since boot) tells it from another process that had its pid."""
 

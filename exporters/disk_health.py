@@ -20,6 +20,10 @@ class DiskHealthCollector:
         self._site = site
         self._prober = Prober(site.smarts(), site.probe_timeout)
 
+    def absent(self) -> str:
+        """No NVMe controller."""
+        return "" if disks.controllers(self._site.sys) else "no NVMe controller"
+
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The controllers' readings; none where there is none. Without the right to ask, what the kernel shows: the temperature."""
         names = disks.controllers(self._site.sys)

@@ -21,6 +21,10 @@ class DiskCollector:
     def __init__(self, site: Site) -> None:
         self._site = site
 
+    def absent(self) -> str:
+        """No disk but memory and loop devices."""
+        return "no disk is in the kernel's list"
+
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The disks' readings. Raises OSError where the kernel has no list of them."""
         boot = procfs.cpu(self._site.proc, self._site.ticks).boot

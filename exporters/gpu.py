@@ -19,6 +19,11 @@ class GpuCollector:
     def __init__(self, site: Site, vendors: Sequence[Vendor] = VENDORS) -> None:
         self._vendors = [VendorGpus(site, vendor) for vendor in vendors]
 
+    def absent(self) -> str:
+        """That no vendor's driver or device is here."""
+        told = [vendor.absent() for vendor in self._vendors]
+        return "" if "" in told else ", ".join(told)
+
     def collect(self, now: datetime) -> Iterator[Observation]:
         """What the GPUs of each vendor are like. Raises OSError where nothing could be read for an error."""
         errors: list[OSError] = []

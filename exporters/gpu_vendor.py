@@ -31,6 +31,12 @@ class VendorGpus:
         self._found: Mapping[str, Found] = {}
         self._renewing = False  # whether the driver's library is being started again: then no handle of before is good
 
+    def absent(self) -> str:
+        """No driver, or no GPU that it knows; "" where one is, was or may be here."""
+        if self._rolls.hung(_ROLL) is not None or self._inventory.uuids() or self._expected():
+            return ""
+        return f"no {self._vendor.title} device" if self._driver else f"no {self._vendor.title} driver"
+
     def collect(self, now: datetime) -> Iterator[Observation]:
         """The GPUs' readings, within the site's time for probes and half of it to list them. Nothing where there is no such GPU.
 

@@ -17,6 +17,7 @@ class _Record:
     last_success: float | None = None
     error: str = ""
     seconds: float = 0.0
+    absent: bool = False
 
 
 class Judge:
@@ -32,14 +33,15 @@ class Judge:
         before, record.error = record.error, outcome.error
         record.rejected += outcome.rejected
         record.seconds = outcome.seconds
+        record.absent = bool(outcome.absent)
         if not outcome.error:
             record.last_success = at
         if outcome.error != before:
             _log.warning("collector %s: %s", outcome.name, outcome.error or "gives readings again")
         return bool(outcome.error) and not before
 
-    def readings(self) -> Iterator[Reading]:
-        """A reading about each collector that was heard of."""
+    def readings(self, at: float) -> Iterator[Reading]:
+        """A reading at `at` (seconds since 1970) about each collector that was heard of."""
         for name, record in self._records.items():
             yield Reading(
                 AGENT,
@@ -49,5 +51,7 @@ class Judge:
                     "agent.collect.time": record.seconds,
                     "agent.rejected": record.rejected,
                     "agent.last_success": record.last_success,
+                    "agent.age": None if record.last_success is None else max(0.0, at - record.last_success),
+                    "agent.absent": int(record.absent),
                 },
             )

@@ -86,6 +86,10 @@ class KernelCollector:
         self._teller = Teller(site, self._boot_id, self._ranks)
         self._floods = Floods()
 
+    def absent(self) -> str:
+        """No kernel log."""
+        return "" if self._log is not None else f"no kernel log at {self._site.kmsg}, and no journal"
+
     def collect(self, now: datetime) -> Iterator[Event]:
         """What was logged since the last call."""
         clock = self._clock()

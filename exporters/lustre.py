@@ -15,6 +15,10 @@ class LustreCollector:
     def __init__(self, site: Site) -> None:
         self._site = site
 
+    def absent(self) -> str:
+        """No client of Lustre."""
+        return "no Lustre file system is mounted"
+
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The readings of each file system and target; none where there is no Lustre."""
         node, proc, sys = self._site.node, self._site.proc, self._site.sys

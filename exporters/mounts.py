@@ -33,6 +33,10 @@ class MountCollector:
         self._write_due: dict[str, float] = {}  # folders that the user named: when they are to be written to, seconds since 1970
         self._waits = FuseWaits()
 
+    def absent(self) -> str:
+        """No file system is mounted but the kernel's own."""
+        return "no file system is mounted but the kernel's own"
+
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The file systems' readings; of a hung or unasked one only what the kernel's list says."""
         mounts = distinct(procfs.mounts(self._site.proc))

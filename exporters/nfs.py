@@ -16,6 +16,10 @@ class NfsCollector:
     def __init__(self, site: Site) -> None:
         self._site = site
 
+    def absent(self) -> str:
+        """No mount of NFS, and no server."""
+        return "no NFS file system is mounted here, or served"
+
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The readings of each mount that is watched, once, and of its requests; then the server's. None where there is no NFS."""
         node = self._site.node

@@ -3,10 +3,12 @@
 import logging
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
+from exporters.compat.registry import ForeignText
+from exporters.encode import Accepted
 from pipeline.clock import monotonic
 from pipeline.errors import SettingsError
 
@@ -18,18 +20,24 @@ Page = Callable[[], tuple[int, str]]
 
 
 class Board:
-    """Texts by collector, each shown until it is too old. Thread-safe."""
+    """Texts by collector, each shown until it is too old, and after them what `foreign` makes of their readings. Thread-safe."""
 
-    def __init__(self) -> None:
-        self._texts: dict[str, tuple[float, str]] = {}
+    def __init__(self, foreign: Sequence[ForeignText] = ()) -> None:
+        self._texts: dict[str, tuple[float, str, Sequence[Accepted]]] = {}
+        self._foreign = foreign
 
-    def put(self, name: str, text: str, until: float) -> None:
-        """Replaces the text of `name`; it is shown up to `until` (monotonic seconds)."""
-        self._texts[name] = (until, text)
+    def put(self, name: str, text: str, until: float, readings: Sequence[Accepted] = ()) -> None:
+        """Replaces the text of `name`, made of `readings`; it is shown up to `until` (monotonic seconds)."""
+        self._texts[name] = (until, text, readings)
 
     def page(self, clock: float) -> str:
         """All texts that are young enough at `clock`."""
-        return "".join(text for until, text in list(self._texts.values()) if clock <= until)
+        shown = [(text, readings) for until, text, readings in list(self._texts.values()) if clock <= until]
+        ours = "".join(text for text, _ in shown)
+        if not self._foreign:
+            return ours
+        every = [reading for _, readings in shown for reading in readings]
+        return ours + "".join(text(every) for text in self._foreign)
 
 
 class _Handler(BaseHTTPRequestHandler):

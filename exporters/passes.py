@@ -8,11 +8,13 @@ from queue import SimpleQueue
 from typing import Final
 from zlib import crc32
 
-from exporters.collector import Collector, Foreign, Keeps, Observation, Reading
+from exporters.collector import Collector, Foreign, Keeps, MayBeAbsent, Observation, Reading, Site
 from exporters.encode import Accepted, accept
-from exporters.labels import clean
+from exporters.labels import clean, clean_event
+from exporters.registry import Entry
 from pipeline.clock import monotonic
 from pipeline.records import Event
+from pipeline.settings import Settings
 
 HUNG: Final = "no answer within its deadline"
 
@@ -20,7 +22,8 @@ HUNG: Final = "no answer within its deadline"
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What one collector's pass gave. `error` is "" where it gave readings; `rejected` counts values; `seconds` is how
-    long it took, or has taken so far; `kept` is how far it had come, for `Site.kept` of the next agent."""
+    long it took, or has taken so far; `kept` is how far it had come, for `Site.kept` of the next agent; `absent` says why
+    there is nothing to observe here."""
 
     name: str
     readings: Sequence[Accepted]
@@ -30,6 +33,7 @@ class Outcome:
     events: Sequence[Event] = ()
     kept: Mapping[str, int] = field(default_factory=dict)
     foreign: Sequence[Foreign] = ()
+    absent: str = ""
 
 
 class Runner:
@@ -75,14 +79,16 @@ class Runner:
             readings: list[Accepted] = []
             events: list[Event] = []
             foreign: list[Foreign] = []
-            rejected = 0
+            rejected, absent = 0, ""
             try:
                 readings, rejected = accept(_parted(self._collector.collect(now), events, foreign))
                 error = "" if not readings or any(reading.values for reading in readings) else "no value could be read"
+                if not readings and isinstance(self._collector, MayBeAbsent):
+                    absent = clean(self._collector.absent())
             except Exception as e:  # noqa: BLE001 - a collector's defect must not take the other collectors with it
                 error = clean(f"{type(e).__name__}: {e}")
             kept = self._collector.kept() if isinstance(self._collector, Keeps) else {}
-            self._outcome = Outcome(self.name, readings, rejected, self._clock() - began, error, events, kept, foreign)
+            self._outcome = Outcome(self.name, readings, rejected, self._clock() - began, error, events, kept, foreign, absent)
             self._begun_at = None
 
 
@@ -90,7 +96,7 @@ def _parted(observed: Iterable[Observation], events: list[Event], foreign: list[
     """The readings; the events among them are put into `events`, what the catalogue does not know into `foreign`."""
     for one in observed:
         if isinstance(one, Event):
-            events.append(one)
+            events.append(clean_event(one))
         elif isinstance(one, Foreign):
             foreign.append(one)
         else:
@@ -150,3 +156,9 @@ class Schedule:
         if due is None:
             return clock + runner.every * (0.5 + crc32(f"{self._seed}/{runner.name}".encode(errors="replace")) / 2**33)
         return due + runner.every if due + runner.every > clock else clock + runner.every  # what was missed is not made up for
+
+
+def runners_of(settings: Settings, site: Site, entries: Sequence[Entry], every: float | None = None) -> list[Runner]:
+    """A runner for each collector; `every` in place of its own pace, where it is to work once."""
+    paces = [(entry, every or entry.every or settings.agent.interval) for entry in entries]
+    return [Runner(entry.name, entry.make(site), pace, settings.agent.timeout) for entry, pace in paces]

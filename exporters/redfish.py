@@ -20,6 +20,10 @@ class RedfishCollector:
         settings = site.settings
         self._source = Redfish(settings.redfish, _SHARE * settings.timeout) if settings.redfish.url else None
 
+    def absent(self) -> str:
+        """No controller is named, or it knows of no chassis."""
+        return "the controller tells of no chassis" if self._source else "agent.redfish.url names no controller"
+
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The chassis' readings. Raises OSError where the controller does not answer in time."""
         for one in self._source.read() if self._source else ():

@@ -35,6 +35,10 @@ class SchedulerCollector:
         self._watchers = {name: WATCHERS[name](site) for name in site.settings.schedulers}
         self._errors: dict[str, str] = {}
 
+    def absent(self) -> str:
+        """No scheduler is to be looked at."""
+        return "" if self._watchers else "agent.schedulers names none"
+
     def collect(self, now: datetime) -> Iterator[Observation]:
         """What the schedulers say. Raises OSError where none of them answers."""
         answered = False

@@ -49,6 +49,10 @@ class ScrapeCollector:
         self._clock = clock
         self._targets = [_Target(one, site, maps, limit, fetch, clock) for one in site.settings.scrape]
 
+    def absent(self) -> str:
+        """No page is to be read."""
+        return "" if self._targets else "agent.scrape names no page"
+
     def collect(self, now: datetime) -> Iterator[Observation]:
         """The readings, series and state of every target that was due."""
         asked = [target for target in self._targets if target.ask()]

@@ -18,6 +18,10 @@ class VolumeCollector:
     def __init__(self, site: Site) -> None:
         self._site = site
 
+    def absent(self) -> str:
+        """No kubelet is named, or no pod of its node has a claim."""
+        return "no pod of this node has a volume claim" if self._site.settings.kubelet_url else "agent.kubelet_url names no kubelet"
+
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The volumes' readings. Raises OSError where the kubelet does not answer, ValueError where what it says makes no sense."""
         settings = self._site.settings

@@ -97,6 +97,10 @@ class AgentSettings(Part):
     `probe_paths`: folders that a small file is written to, synced, read back and deleted in, every `probe_interval`; choose one on each
     file system whose hang or slowness would stop a run. `tiers`: what a mount lies on, by mount point, where Surefoot cannot tell or tells
     wrongly: `memory`, `ssd`, `hdd`, `remote` or `object`. `kubelet_url`: of this node, for its volumes (`https://NODE:10250`).
+
+    `buffer_bytes` wait in memory for ingest; `disk_buffer_bytes` in the state folder while it is away (0: none), for `disk_buffer_age`
+    seconds at most. `textfile` is a folder that the page is written to, for node_exporter's textfile collector; `compat` names
+    exporters whose names are shown beside ours.
     """
 
     host: Host = "127.0.0.1"
@@ -106,6 +110,10 @@ class AgentSettings(Part):
     flush_interval: float = Field(0.25, ge=0.01, le=1)
     timeout: float = Field(5.0, ge=0.1, le=60)
     buffer_bytes: int = Field(64 * MIB, ge=64 << 10, le=64 * GIB)
+    disk_buffer_bytes: int = Field(256 * MIB, ge=0, le=64 * GIB)
+    disk_buffer_age: float = Field(DAY, ge=1, le=WEEK)
+    textfile: File = ""
+    compat: tuple[Literal["dcgm", "node"], ...] = ()
     probe_paths: tuple[Folder, ...] = ()
     probe_interval: float = Field(30.0, ge=1, le=HOUR)
     tiers: dict[str, Literal["memory", "ssd", "hdd", "remote", "object"]] = Field(default_factory=dict)

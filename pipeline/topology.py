@@ -77,6 +77,8 @@ def parse(given: Mapping[str, Any]) -> Topology:
         if not isinstance(places, dict):
             raise InputError(f"{key} must hold names of places, each with its nodes or its parent, not {_shown(places)}")
         for name, described in places.items():
+            if not str(name).isprintable():
+                raise InputError(f"{key}: {_shown(name)} cannot be shown as it is: give the place a name of printable characters")
             if name in found:
                 raise InputError(f"{name} is a {found[name][0]} and a {KINDS[key]}: a name may stand only once")
             found[name] = (KINDS[key], *_place(f"{KINDS[key]} {name}", described))

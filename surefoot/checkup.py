@@ -17,11 +17,11 @@ from typing import Final
 
 import requests
 
-from exporters.agent import look
-from exporters.collector import Site
 from exporters.job.capture import find_py_spy
 from exporters.job.control import cause_of
+from exporters.once import look
 from exporters.passes import Outcome
+from exporters.serve import site_of
 from pipeline.clock import utcnow
 from pipeline.errors import SettingsError
 from pipeline.secrets import ingest_token
@@ -44,6 +44,7 @@ class State(StrEnum):
 
     OK = "ok"
     NOT = "not"
+    ABSENT = "absent"  # there is nothing of the kind on this machine
     NOTE = "note"  # nothing is wrong, but a person should know
 
 
@@ -83,7 +84,6 @@ def checkup(settings: Settings) -> list[Check]:
     asked = _look_at_ingest(f"{settings.ingest.endpoint}/v1/logs", token) if token and health.status else None
     own = "127.0.0.1" if settings.agent.host in ("0.0.0.0", "::", "") else settings.agent.host
     agent = f"http://[{own}]:{settings.agent.port}" if ":" in own else f"http://{own}:{settings.agent.port}"
-    site = Site(settings.node, probe_timeout=min(2.0, settings.agent.timeout / 2))
     return [
         of_settings(file_of(), settings),
         *_of_topology(settings.topology),
@@ -93,7 +93,7 @@ def checkup(settings: Settings) -> list[Check]:
         of_agent(agent, _look_at_ingest(f"{agent}/healthz")),
         of_room("state folder", "state_dir", _look_at_room(settings.state_dir), STATE_ROOM),
         of_room("ring folder", "ring_dir", _look_at_room(settings.ring_dir), RING_ROOM),
-        *(of_collector(outcome) for outcome in look(settings, site)),
+        *(of_collector(outcome) for outcome in look(settings, site_of(settings))),
         of_stacks(find_py_spy()),
         of_receivers(settings),
     ]
@@ -189,9 +189,12 @@ def of_collector(outcome: Outcome) -> Check:
     if silent := [r.labels[1][1] for r in outcome.readings if any((m.name, value) == ("scrape.ok", 0) for m, value in r.values)]:
         return Check(name, State.NOT, f"no page of {listed(silent, _SHOWN)}: see the agent's log, and agent.scrape in the settings")
     seen = [reading.labels[1][1] for reading in outcome.readings if len(reading.family.identity) > 1]  # the first is the node
+    if outcome.absent:
+        return Check(name, State.ABSENT, outcome.absent)
     values = sum(len(reading.values) for reading in outcome.readings)
     if not values:
-        return Check(name, State.NOTE, "nothing here now" + (", as no run is" if outcome.name == "cgroup" else ""))
+        said = f"{len(outcome.events)} events" if outcome.events else "nothing here now"
+        return Check(name, State.NOTE, said)
     return Check(name, State.OK, f"{values} values" + (f" of {listed(seen, _SHOWN)}" if seen else ""))
 
 

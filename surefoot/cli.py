@@ -15,6 +15,7 @@ from click.core import ParameterSource
 from pipeline.errors import NotPossible, SurefootError
 from pipeline.settings import Settings, forget, keep_loopback_direct, load, pass_on
 from surefoot import __version__, parent
+from surefoot.commands.agent import agent
 from surefoot.commands.change import change
 from surefoot.commands.hold import actions, maintenance, silence
 from surefoot.commands.report import report
@@ -184,20 +185,6 @@ def console(settings: Settings) -> None:
     serve(settings)
 
 
-@cli.command()
-@click.option("--once", is_flag=True, help="Collect once, print the readings as Prometheus text, and end.")
-@click.pass_obj
-def agent(settings: Settings, once: bool) -> None:
-    """Run the node's agent: collectors and the trainers' rings, pushed to ingest and shown on /metrics.
-
-    \b
-    Example:  surefoot agent --once
-    """
-    from exporters.agent import serve
-
-    serve(settings, once=once)
-
-
 @cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option(
     "--run-id",
@@ -362,7 +349,7 @@ def _interruptible() -> Iterator[Signals]:
                 raise Interrupted(signals.number)
 
 
-for command in (change, report, stop, silence, maintenance, actions):
+for command in (agent, change, report, stop, silence, maintenance, actions):
     cli.add_command(command)
 
 

@@ -36,6 +36,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a script's backgr
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`pytest tests/exporters/test_golden_agent.py --write-golden` writes the whole agent's golden pages anew, for a person to review."""
+    parser.addoption("--write-golden", action="store_true", help="write the golden output of the whole agent; review the difference")
+
+
 @dataclass
 class StoreProcess:
     """A running `surefoot store`."""

@@ -61,7 +61,7 @@ class _Message:
 
 
 def _shape(readings: Sequence[Accepted]) -> _Shape:
-    return [(reading.labels, reading.since_ns, *(metric.name for metric, _ in reading.values)) for reading in readings]
+    return [(reading.labels, reading.since_ns, [metric for metric, _ in reading.values]) for reading in readings]
 
 
 def _point(messages: dict[str, MetricMessage], scope: ScopeMetrics, reading: Accepted, metric: Metric) -> NumberDataPoint:

@@ -47,7 +47,7 @@ class Outgoing:
         with self._lock:
             self._number += 1
             item = Item(signal, kind, data, lasting, self._number)
-            (self._lasting if lasting else self._logs if signal is Signal.LOGS else self._metrics).append(item)
+            self._waiting(item).append(item)
             self._bytes += _size(item)
             while self._bytes > self.limit and (self._lasting or self._logs or self._metrics):
                 self._drop_oldest()
@@ -74,6 +74,23 @@ class Outgoing:
             self._bytes -= sum(map(_size, self._taken))
             self._taken = []
 
+    def put_back(self) -> None:
+        """What was taken last waits again, before all else of its sort."""
+        with self._lock:
+            for item in reversed(self._taken):
+                self._waiting(item).appendleft(item)
+            self._taken = []
+
+    def give_up(self) -> None:
+        """What was taken last is dropped."""
+        self._dropped.update(item.kind for item in self._taken)
+        self.settle()
+
+    @property
+    def lasting(self) -> bool:
+        """Does anything wait that cannot be measured again?"""
+        return bool(self._lasting)
+
     def count_dropped(self, items: Iterable[Item]) -> None:
         """Counts parts that were taken and could not be delivered."""
         self._dropped.update(item.kind for item in items)
@@ -99,6 +116,9 @@ class Outgoing:
     def dropped(self) -> dict[str, int]:
         """How many parts were dropped since the start, by kind."""
         return dict(self._dropped)
+
+    def _waiting(self, item: Item) -> deque[Item]:
+        return self._lasting if item.lasting else self._logs if item.signal is Signal.LOGS else self._metrics
 
     def _drop_oldest(self) -> None:
         ordinary = [waiting for waiting in (self._logs, self._metrics) if waiting]

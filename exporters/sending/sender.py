@@ -21,6 +21,8 @@ from tenacity.wait import wait_exponential_jitter
 from urllib3.exceptions import HTTPError
 
 from exporters.sending import wire as otlp_wire
+from exporters.sending.backlog import Backlog, signal_of
+from exporters.sending.buffer import DiskBuffer
 from exporters.sending.leftovers import leave, left
 from exporters.sending.offset import ClockOffset
 from exporters.sending.outgoing import Item, Outgoing, Signal
@@ -46,7 +48,7 @@ class SenderStats:
 
     sent_batches: int
     sent: Mapping[str, int]
-    dropped: Mapping[str, int]  # the queue was full, or closing took too long
+    dropped: Mapping[str, int]  # the queue or the disk buffer was full, it waited there for too long, or closing took too long
     left: int  # parts left on disk at closing, for the next sender of this node
     refused: int  # batches that ingest refused for good
     rejected: int  # single records or points that ingest did not keep
@@ -54,14 +56,18 @@ class SenderStats:
     retries: int
     queue_bytes: int
     reachable: bool
+    buffer_bytes: int = 0  # on disk
+    buffer_age: float | None = None  # seconds that the oldest of it has waited; None: nothing does
 
 
 class Sender:
     """A connection to ingest at `endpoint` with bearer `token`; `timeout` seconds a request.
 
     `node` and `service` become the resource attributes host.name and service.name. Parts wait at most
-    `flush_interval` seconds, events and transitions not at all. At most `buffer_bytes` wait. Events and transitions that
-    cannot be delivered before `close` are left in the folder `leftovers`; what others left there is delivered.
+    `flush_interval` seconds, events and transitions not at all. At most `buffer_bytes` wait. Once ingest has been away for some
+    seconds, what waits goes to the disk `buffer`, where there is one: it counts as settled there, and is sent in its order, under its
+    ids, between what is new, when ingest is back. Without one, events and transitions that cannot be delivered before `close` are left
+    in the folder `leftovers`; what others left there is delivered.
     No method raises for what it is given or for what the network does.
     """
 
@@ -76,12 +82,14 @@ class Sender:
         flush_interval: float = 0.25,
         buffer_bytes: int = 64 << 20,
         leftovers: Path | None = None,
+        buffer: DiskBuffer | None = None,
     ) -> None:
         self._endpoint = endpoint.rstrip("/")
         self._timeout = timeout
         self._flush_interval = flush_interval
         self._resource = otlp_wire.resource({"host.name": node, "service.name": service})
         self._queue = Outgoing(buffer_bytes)
+        self._backlog = Backlog(buffer, self._queue, self._body) if buffer is not None else None
         self._leftovers = leftovers
         self._leftovers_due = 0.0
         self._left = 0
@@ -136,7 +144,7 @@ class Sender:
 
     @property
     def settled(self) -> int:
-        """All parts up to this number were delivered, refused or dropped: nothing more becomes of them."""
+        """All parts up to this number were delivered, refused or dropped, or are on disk: the end of this process changes nothing."""
         return self._queue.settled
 
     def clock_offset(self) -> float | None:
@@ -145,10 +153,11 @@ class Sender:
 
     def stats(self) -> SenderStats:
         """Counts up to now."""
+        buffer = self._backlog.buffer if self._backlog else None
         return SenderStats(
             self._batches,
             dict(self._sent),
-            self._queue.dropped,
+            dict(Counter(self._queue.dropped) + Counter(buffer.dropped)) if buffer is not None else self._queue.dropped,
             self._left,
             self._refused,
             self._rejected,
@@ -156,15 +165,18 @@ class Sender:
             self._retries,
             self._queue.bytes,
             self._reachable,
+            buffer.size if buffer is not None else 0,
+            buffer.age if buffer is not None else None,
         )
 
     def close(self, timeout: float = 5.0) -> None:
         """Sends what waits for at most `timeout` seconds; leaves or drops the rest, counted. May be called twice."""
         if self._deadline is None:
-            self._deadline = monotonic() + 0.9 * timeout  # the thread gives up a little earlier, to count what it gave up
+            # The thread gives up a little earlier, to count what it gave up or to put it on disk.
+            self._deadline = monotonic() + (0.6 if self._backlog else 0.9) * timeout
         self._closing.set()
         self._wake.set()
-        self._thread.join(max(0.0, self._deadline + 0.1 * timeout - monotonic()))
+        self._thread.join(max(0.0, self._deadline + (0.4 if self._backlog else 0.1) * timeout - monotonic()))
         self._give_up_trying()  # the thread may still wait for an answer: this process ends before it comes
         while batch := self._queue.take(_ROOM):
             self._leave(uuid4().hex, batch)
@@ -173,10 +185,14 @@ class Sender:
     # --- the background thread ---------------------------------------------------------------
 
     def _run(self) -> None:
+        if self._backlog:
+            self._backlog.buffer.open()
         while True:
             closing = self._closing.is_set()
             self._flush()
             if closing:
+                if self._backlog:
+                    self._backlog.spill(all_of_it=True)
                 self._session.close()
                 return
             if not self._closing.is_set():
@@ -184,34 +200,79 @@ class Sender:
                 self._wake.clear()
 
     def _flush(self) -> None:
-        while not self._too_late() and (batch := self._queue.take(_ROOM)):
-            try:
-                self._deliver(batch)
-            except Exception as e:  # noqa: BLE001 - the one catch-all of this thread: a defect here must not end telemetry
-                self._trying.clear()
-                self._queue.count_dropped(batch)
-                self._report(f"sending failed: {type(e).__name__}: {e}")
-            self._queue.settle()
+        try:
+            while not self._too_late() and self._step():
+                pass
+        except Exception as e:  # noqa: BLE001 - the one catch-all of this thread: a defect here must not end telemetry
+            self._trying.clear()
+            self._queue.give_up()
+            self._report(f"sending failed: {type(e).__name__}: {e}")
         self._collect()
+
+    def _step(self) -> bool:
+        """Sends, or puts by, what is new; then tries one of what waits on disk. True where there is more to do now."""
+        crowded = self._queue.bytes > self._queue.limit // 2
+        put_by = self._backlog is not None and (self._away or crowded) and self._backlog.spill(all_of_it=not self._away)
+        if not put_by and not self._away and (batch := self._queue.take(_ROOM)):
+            self._deliver(batch)
+            self._queue.settle()
+        return self._resend() or not (self._away or self._queue.bytes == 0)
+
+    @property
+    def _away(self) -> bool:
+        """Is ingest away, and is there something on disk to try it with?"""
+        return not self._reachable and self._backlog is not None and self._backlog.waits
 
     def _deliver(self, batch: list[Item]) -> None:
         signal, name = batch[0].signal, uuid4().hex
         self._trying.append((name, batch))
         body, headers = _packed(self._body(batch), name)
         retrying = Retrying(
-            retry=retry_if_exception(_temporary), wait=self._pause, stop=self._too_late, sleep=self._sleep, before_sleep=self._failed
+            retry=retry_if_exception(_temporary), wait=self._pause, stop=self._enough, sleep=self._sleep, before_sleep=self._failed
         )
+        while True:
+            try:
+                answer = retrying(self._post, signal, body, headers)
+            except RetryError:
+                if self._put_by(name, batch) or self._too_late():
+                    self._give_up_trying()
+                    return
+            except DeliveryError as e:
+                self._trying.clear()
+                self._refused += 1
+                self._report(f"ingest refused a batch of {len(batch)}: {e}")
+                return
+            else:
+                self._trying.clear()
+                self._delivered(Counter(item.kind for item in batch), signal, answer)
+                return
+
+    def _put_by(self, name: str, batch: Sequence[Item]) -> bool:
+        """Puts the batch that is being tried on disk, where there is a place for it."""
+        if not self._backlog or not self._backlog.put(name, batch):
+            return False
+        self._trying.clear()
+        self._reachable = False
+        return True
+
+    def _resend(self) -> bool:
+        """Tries what has waited on disk for longest, where it is time; True where that is done with."""
+        if not self._backlog or self._too_late() or (kept := self._backlog.next()) is None:
+            return False
+        signal, headers = signal_of(kept)
         try:
-            answer = retrying(self._post, signal, body, headers)
-        except RetryError:
-            self._give_up_trying()
+            answer = self._post(signal, kept.body, headers)
         except DeliveryError as e:
-            self._trying.clear()
+            if not e.permanent:
+                self._backlog.away(e.retry_after)
+                self._lost(e)
+                return False
             self._refused += 1
-            self._report(f"ingest refused a batch of {len(batch)}: {e}")
+            self._report(f"ingest refused what waited on disk: {e}")
         else:
-            self._trying.clear()
-            self._delivered(batch, signal, answer)
+            self._delivered(Counter(kept.kinds), signal, answer)
+        self._backlog.taken(kept)
+        return True
 
     def _body(self, batch: Sequence[Item]) -> bytes:
         make = otlp_wire.logs_request if batch[0].signal is Signal.LOGS else otlp_wire.metrics_request
@@ -258,9 +319,9 @@ class Sender:
         except (requests.RequestException, HTTPError, OSError) as e:
             raise DeliveryError(f"cannot reach {url}: {type(e).__name__}", permanent=False) from e
 
-    def _delivered(self, batch: list[Item], signal: Signal, answer: bytes) -> None:
+    def _delivered(self, kinds: Mapping[str, int], signal: Signal, answer: bytes) -> None:
         self._batches += 1
-        self._sent.update(item.kind for item in batch)
+        self._sent.update(kinds)
         if not self._reachable:
             _log.warning("ingest at %s takes telemetry again", self._endpoint)
         self._reachable = True
@@ -277,6 +338,9 @@ class Sender:
         asked = error.retry_after if isinstance(error, DeliveryError) else None
         return _BACKOFF(state) if asked is None else asked
 
+    def _enough(self, state: RetryCallState) -> bool:
+        return self._too_late() or (self._backlog is not None and self._backlog.enough(state))
+
     def _too_late(self, _: RetryCallState | None = None) -> bool:
         return self._deadline is not None and monotonic() >= self._deadline
 
@@ -288,10 +352,13 @@ class Sender:
             threading.Event().wait(min(seconds, 0.2, max(0.0, self._deadline - monotonic())))
 
     def _failed(self, state: RetryCallState) -> None:
+        self._lost(state.outcome.exception() if state.outcome else None)
+
+    def _lost(self, error: BaseException | None) -> None:
         self._retries += 1
-        if self._reachable and state.outcome:
+        if self._reachable:
             self._reachable = False
-            _log.warning("%s; telemetry waits (at most %s bytes of it) and is sent later", state.outcome.exception(), self._queue.limit)
+            _log.warning("%s; telemetry waits (at most %s bytes of it) and is sent later", error, self._queue.limit)
 
     def _count_invalid(self, kind: str, error: Exception) -> None:
         self._invalid += 1

@@ -12,6 +12,7 @@ import errno
 import fcntl
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -186,6 +187,7 @@ WAYS: dict[str, Callable[[str], Any]] = {"statvfs": statvfs, "write": write, "nv
 
 def main() -> None:
     """Answers until standard input ends, then leaves at once, whatever still hangs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the agent, and our standard input with it
     probes = ThreadProbes(WAYS[sys.argv[1]])
     threading.Thread(target=_write_answers, args=(probes,), daemon=True).start()
     for line in sys.stdin:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 SECTOR: Final = 512  # bytes; the unit of /proc/diskstats whatever the disk's own sector
 _WRAPPED: Final = 1 << 63  # a negative number printed as unsigned: kernels do that to waiting times
@@ -40,8 +40,7 @@ class Pressure:
     full: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Disk:
+class Disk(NamedTuple):
     """A whole block device or a partition: counts, bytes and seconds since it appeared."""
 
     name: str
@@ -145,7 +144,7 @@ def disks(proc: Path) -> list[Disk]:
 
 def _disk(name: str, words: list[str]) -> Disk:
     """The eleven fields that every kernel has; newer ones add more at the end."""
-    n = [_counter(w) for w in words[:11]]
+    n = _counters(words[:11])
     return Disk(
         name,
         reads=n[0],
@@ -201,6 +200,14 @@ def _int(word: str) -> int | None:
 def _counter(word: str) -> int | None:
     value = _int(word)
     return value if value is not None and value < _WRAPPED else None
+
+
+def _counters(words: list[str]) -> list[int | None]:
+    """Each of them; where all are plain numbers, as they nearly always are, in one go."""
+    joined = "".join(words)
+    if joined.isascii() and joined.isdigit() and max(numbers := [*map(int, words)]) < _WRAPPED:
+        return [*numbers]
+    return [_counter(word) for word in words]
 
 
 def _float(word: str) -> float | None:

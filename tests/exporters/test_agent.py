@@ -22,8 +22,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from exporters.agent import Agent, one_pass
+from exporters.agent import Agent
 from exporters.collector import Site
+from exporters.once import as_page, look
 from exporters.oom import OomCollector
 from exporters.registry import COLLECTORS, Entry
 from exporters.sending.sender import Sender
@@ -117,7 +118,7 @@ def test_the_push_carries_every_reading_the_page_shows_and_surefoots_own_health(
     assert page["surefoot_agent_collect_ok"] == 1 and received.metrics["agent.collect.ok"] == [1] * len(COLLECTORS)
     pushed = {name for name in received.metrics if not name.startswith("surefoot.")}
     absent = {m.name for f in ABSENT for m in f.metrics} | {name for name in BY_NAME if name.startswith("mount.write.")}
-    assert pushed | {"host.clock_offset"} == BY_NAME.keys() - absent, "which is known once ingest has answered"
+    assert pushed | {"host.clock_offset", "sender.buffer.age"} == BY_NAME.keys() - absent, "which is known once ingest has answered"
     assert received.metrics["surefoot.sender.batches"][0] >= 1 and received.metrics["surefoot.agent.threads"][0] >= 3
 
 
@@ -191,7 +192,7 @@ def test_a_collector_that_fails_is_told_once_and_its_values_vanish_after_two_int
 
 
 def test_one_pass_gives_what_the_catalogue_names(tmp_path: Path, site: Site) -> None:
-    names = {f.name for f in text_string_to_metric_families(one_pass(settings_for(tmp_path), site))}
+    names = {f.name for f in text_string_to_metric_families(as_page(look(settings_for(tmp_path), site), "node1", AT))}
     assert {"surefoot_host_load1", "surefoot_mount_probe_ok", "surefoot_disk_reads", "surefoot_agent_collect_ok"} <= names
 
 
@@ -205,9 +206,9 @@ def environment(folder: Path) -> dict[str, str]:
 
 ONCE = f"""
 import sys
-from exporters.agent import serve
+from exporters.serve import Roots, show
 from pipeline.settings import load
-serve(load(), once=True)
+show(load(), Roots(), json=False)
 sys.exit(f"loaded: {{heavy}}" if (heavy := [m for m in {HEAVY} if m in sys.modules]) else 0)
 """
 
@@ -221,7 +222,7 @@ def test_once_prints_a_page_without_ingest_and_without_loading_anything_heavy(tm
     assert not (tmp_path / "state").exists()
 
 
-SERVE = "from exporters.agent import serve; from pipeline.settings import load; serve(load())"
+SERVE = "from exporters.serve import serve; from pipeline.settings import load; serve(load())"
 
 
 def test_an_agent_without_a_token_says_where_it_is_missing_and_makes_none(tmp_path: Path) -> None:
@@ -290,3 +291,24 @@ def test_collectors_know_the_gpus_by_their_address_and_after_a_restart_at_once(
             turned.turn()
         assert sites[-1].gpus() == known
         turned.agent.close()
+
+
+def test_what_an_agent_kept_through_an_outage_and_its_own_sigkill_is_sent_by_the_next(tmp_path: Path) -> None:
+    env = environment(tmp_path) | {"SUREFOOT_AGENT__TIMEOUT": "1"}
+    with subprocess.Popen([sys.executable, "-c", SERVE], env=env, cwd=ROOT, stderr=subprocess.DEVNULL) as first:
+        end = time.monotonic() + 60
+        while not (events := list((tmp_path / "state/agent.buffer").glob("[!.]*-l-*"))) and time.monotonic() < end:
+            time.sleep(0.05)
+        first.kill()
+    assert events, "the event of its start waits on disk"
+    with HTTPServer(port=int(env["SUREFOOT_INGEST__PORT"])) as server:
+        received = Received(server)
+        with subprocess.Popen([sys.executable, "-c", SERVE], env=env, cwd=ROOT, stderr=subprocess.DEVNULL) as second:
+            end = time.monotonic() + 60
+            while (
+                len(received.events("agent_started")) < 2 or any((tmp_path / "state/agent.buffer").iterdir())
+            ) and time.monotonic() < end:
+                time.sleep(0.05)
+            second.terminate()
+        ids = [str(event["id"]) for event in received.events("agent_started")]
+    assert len(ids) == len(set(ids)) == 2

@@ -1,10 +1,12 @@
 """Cursors over a restart: nothing that was not delivered is skipped."""
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from exporters.cursors import Cursors
+from exporters.sending.dry import DryRun
 
 
 def test_only_what_is_settled_is_kept(tmp_path: Path) -> None:
@@ -42,3 +44,13 @@ def test_marks_are_bounded_while_nothing_is_settled_and_catch_up_afterwards(tmp_
     cursors.mark(1001, {"a": 1000})
     cursors.settle(1001)
     assert Cursors(tmp_path / "c.json").load() == {"a": 1000}
+
+
+def test_a_rehearsal_keeps_no_cursor(tmp_path: Path) -> None:
+    """Else the agent that is run next would believe that what was only printed is delivered."""
+    dry = DryRun(StringIO())
+    cursors = Cursors(tmp_path / "c.json")
+    for records in (1, 2):
+        cursors.mark(dry.queued, {"ring": records})
+        cursors.settle(dry.settled)
+    assert list(tmp_path.iterdir()) == []

@@ -1,5 +1,6 @@
 """Readings on the wire and on the page, read back by the parsers of others."""
 
+import math
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -172,3 +173,9 @@ def test_many_devices_are_split_between_and_never_within_devices() -> None:
 def test_no_two_metrics_of_the_catalogue_share_a_prometheus_name() -> None:
     names = [prometheus_name(m) for f in FAMILIES for m in f.metrics]
     assert len(set(names)) == len(names)
+
+
+def test_what_is_no_number_of_no_family_or_not_whole_is_rejected_and_counted_once_each() -> None:
+    values = {"disk.reads": math.nan, "disk.writes": 1.5, "disk.read": math.inf, "disk.none": 3, "disk.neither": None, "disk.written": 2.0}
+    (reading,), rejected = accept([Reading(DISK, {"node": "n", "disk": "sda"}, values)])
+    assert ([(metric.name, value) for metric, value in reading.values], rejected) == ([("disk.written", 2)], 4)

@@ -135,8 +135,39 @@ def test_a_collector_is_told_to_fail_once_per_change_and_keeps_its_last_success(
     good, bad = Outcome("disk", (), 2, 0.5, ""), Outcome("disk", (), 1, 0.25, "OSError: gone")
     told = [judge.failed(outcome, at) for at, outcome in enumerate((good, bad, bad, good, bad))]
     assert told == [False, True, False, False, True]
-    (about,) = judge.readings()
-    assert about.values == {"agent.collect.ok": 0, "agent.collect.time": 0.25, "agent.rejected": 7, "agent.last_success": 3}
+    (about,) = judge.readings(9.0)
+    expected = {"agent.collect.ok": 0, "agent.collect.time": 0.25, "agent.rejected": 7, "agent.last_success": 3}
+    assert about.values == expected | {"agent.age": 6.0, "agent.absent": 0}, "it is nine o'clock, as it were"
     assert about.identity == {"node": "n", "collector": "disk"}
     judge.failed(Outcome("other", (), 0, 0.1, "x"), 9)
-    assert [about.values["agent.last_success"] for about in judge.readings()] == [3, None]
+    assert [about.values["agent.last_success"] for about in judge.readings(9.0)] == [3, None]
+
+
+class Absent(Collected):
+    """A collector of something that is not on this machine."""
+
+    def absent(self) -> str:
+        return "no NVIDIA driver\x00"
+
+
+def test_what_is_absent_is_told_only_where_nothing_was_read() -> None:
+    outcomes = {}
+    for name, work in {"none": lambda: [], "some": lambda: [reading(1)], "bad": fails}.items():
+        runner = Runner(name, Absent(work), 1.0, DEADLINE)
+        runner.begin(AT)
+        end = time.monotonic() + 30
+        while runner.busy and time.monotonic() < end:
+            time.sleep(0.005)
+        outcomes[name] = runner.take()
+    told = {name: outcome.absent for name, outcome in outcomes.items() if outcome}
+    assert told == {
+        "none": "no NVIDIA driver\\x00",
+        "some": "",
+        "bad": "",
+    }
+    judge = Judge("n")
+    for outcome in outcomes.values():
+        assert outcome is not None
+        judge.failed(outcome, 5.0)
+    absent = {about.identity["collector"]: about.values["agent.absent"] for about in judge.readings(6.0)}
+    assert absent == {"none": 1, "some": 0, "bad": 0}

@@ -113,3 +113,9 @@ def test_no_file_is_no_topology_and_one_that_is_not_there_is_named(tmp_path: Pat
     (tmp_path / "twice.yaml").write_text("racks:\n  r1: {}\n  r1: {}\n")
     with pytest.raises(SettingsError, match="the key r1 stands twice"):
         topology.read(str(tmp_path / "twice.yaml"))
+
+
+@pytest.mark.parametrize("name", ["r\x001", "r\u20281", "r\n1", "r\udcff1"])
+def test_a_place_whose_name_would_break_a_line_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="printable characters"):
+        parse({"racks": {name: {"nodes": "gpu-1"}}})

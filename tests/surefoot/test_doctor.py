@@ -16,7 +16,7 @@ from werkzeug.serving import WSGIRequestHandler
 from exporters.passes import HUNG, Outcome
 from pipeline.catalog.faults import FAULTS
 from pipeline.settings import ReceiverSettings, Settings
-from surefoot.checkup import GIB, Answered, Check, Room, State, of_clock, of_collector, of_ingest, of_receivers, of_room, of_token
+from surefoot.checkup import GIB, Answered, Check, Room, State, of_clock, of_collector, of_ingest, of_receivers, of_room, of_token, well
 from surefoot.cli import cli
 
 
@@ -178,7 +178,10 @@ def test_a_folder_needs_room_and_us_to_be_allowed_to_write(room: Room, said: Any
 
 def test_a_collector_that_fails_is_missing_and_one_that_has_nothing_to_see_is_not() -> None:
     assert of_collector(Outcome("mount", (), 0, 5.0, HUNG)) == Check("sees mount", State.NOT, "nothing: no answer within its deadline")
-    assert of_collector(Outcome("cgroup", (), 0, 0.1, "")) == Check("sees cgroup", State.NOTE, "nothing here now, as no run is")
+    assert of_collector(Outcome("oom", (), 0, 0.1, "")) == Check("sees oom", State.NOTE, "nothing here now")
+    absent = Outcome("gpu", (), 0, 0.1, "", absent="no NVIDIA driver")
+    assert of_collector(absent) == Check("sees gpu", State.ABSENT, "no NVIDIA driver")
+    assert well([of_collector(absent)]), "a machine without GPUs is well"
 
 
 def test_who_is_told_by_nobody_but_a_log_should_know() -> None:

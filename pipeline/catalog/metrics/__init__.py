@@ -10,6 +10,7 @@ from pipeline.catalog.metric import Family as Family
 from pipeline.catalog.metric import Kind as Kind
 from pipeline.catalog.metric import Metric as Metric
 from pipeline.catalog.metrics.agent import AGENT as AGENT
+from pipeline.catalog.metrics.agent import SENDER as SENDER
 from pipeline.catalog.metrics.cache import CACHE as CACHE
 from pipeline.catalog.metrics.cache import REGION_LINK as REGION_LINK
 from pipeline.catalog.metrics.chassis import CHASSIS as CHASSIS
@@ -49,6 +50,7 @@ FAMILIES: tuple[Family, ...] = (
     GPU_PARTITION,
     GPU_PROCESS,
     AGENT,
+    SENDER,
     SCRAPE,
     ROLLOUT_ENGINE,
     CACHE,

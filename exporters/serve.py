@@ -1,0 +1,127 @@
+"""`surefoot agent` as a process: until a signal, or for one look."""
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from exporters import textfile
+from exporters.agent import Agent
+from exporters.collector import Site
+from exporters.compat.registry import ForeignText, chosen
+from exporters.once import as_json, as_page, look
+from exporters.pages import PageServer, metrics_page
+from exporters.sending.buffer import DiskBuffer
+from exporters.sending.dry import DryRun
+from exporters.sending.leftovers import folder_of
+from exporters.sending.sender import Sender
+from exporters.sources.unasked import NoProbes, no_usage
+from exporters.textfile import TextFile
+from pipeline.clock import monotonic, utcnow
+from pipeline.errors import SettingsError
+from pipeline.secrets import ingest_token
+from pipeline.settings import Settings
+
+BUFFER: Final = "agent.buffer"  # the folder in the state folder
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """Where the kernel is looked at: this machine's, another's or a saved tree."""
+
+    proc: Path = Path("/proc")
+    sys: Path = Path("/sys")
+    kmsg: Path = Path("/dev/kmsg")
+
+
+HERE: Final = Roots()
+
+
+def site_of(settings: Settings, roots: Roots = HERE) -> Site:
+    """Where the agent looks. Mounts of a /proc and disks of a /sys that are not this machine's are listed and not asked."""
+    site = Site(settings.node, probe_timeout=min(2.0, settings.agent.timeout / 2))
+    site = replace(site, proc=roots.proc, sys=roots.sys, kmsg=roots.kmsg, cgroups=roots.sys / "fs/cgroup")
+    if roots.proc != HERE.proc:
+        site = replace(site, probes=NoProbes, writes=NoProbes, usage=no_usage)
+    return site if roots.sys == HERE.sys else replace(site, smarts=NoProbes)
+
+
+def show(settings: Settings, roots: Roots, *, json: bool) -> None:
+    """One pass: on standard output, or in `agent.textfile` where that is set."""
+    foreign = chosen(settings.agent.compat)
+    outcomes, now = look(settings, site_of(settings, roots)), utcnow()
+    if settings.agent.textfile and not json:
+        folder = Path(settings.agent.textfile)
+        if not textfile.write(folder, as_page(outcomes, settings.node, now, foreign)):
+            raise SettingsError(f"cannot write {folder / textfile.NAME}: is agent.textfile a folder of ours?")
+        return
+    text = as_json(outcomes, settings.node, now) + "\n" if json else as_page(outcomes, settings.node, now, foreign)
+    sys.stdout.write(text)
+
+
+def rehearse(settings: Settings, roots: Roots) -> None:
+    """The loop, until SIGTERM or SIGINT, with a line for each thing that would be sent. It sends, shows and keeps nothing."""
+    agent = Agent(settings, site_of(settings, roots), DryRun(sys.stdout), foreign=chosen(settings.agent.compat))
+    loop(agent, settings.agent.ring_interval, _stopped())
+    agent.close()
+
+
+def serve(settings: Settings, roots: Roots = HERE) -> None:
+    """Runs the agent until SIGTERM or SIGINT. Raises SettingsError where the page's address or the ingest token cannot be had."""
+    foreign: Sequence[ForeignText] = chosen(settings.agent.compat)
+    token, stop = _token(settings), _stopped()
+    sender = Sender(
+        settings.ingest.endpoint,
+        token,
+        settings.agent.timeout,
+        node=settings.node,
+        flush_interval=settings.agent.flush_interval,
+        buffer_bytes=settings.agent.buffer_bytes,
+        leftovers=folder_of(settings.ring_dir),
+        buffer=_disk_buffer(settings),
+    )
+    written = TextFile(Path(settings.agent.textfile)) if settings.agent.textfile else None
+    agent = Agent(settings, site_of(settings, roots), sender, foreign=foreign, textfile=written)
+    pages = PageServer(settings.agent.host, settings.agent.port, {"/metrics": metrics_page(agent.board), "/healthz": agent.health})
+    loop(agent, settings.agent.ring_interval, stop)
+    pages.close()
+    agent.close()
+
+
+def loop(agent: Agent, interval: float, stop: threading.Event) -> None:
+    """Turns the agent every `interval` seconds until `stop`."""
+    last = ""
+    while not stop.is_set():
+        began = monotonic()
+        try:
+            agent.turn(utcnow(), began)
+        except Exception as e:  # noqa: BLE001 - the process's one loop: a defect in one turn must not end the node's telemetry
+            if str(e) != last:
+                _log.exception("a turn of the agent's loop failed")
+            last = str(e)
+        stop.wait(max(0.0, began + interval - monotonic()))
+
+
+def _token(settings: Settings) -> str:
+    try:
+        return ingest_token(settings)
+    except OSError as e:
+        raise SettingsError(f"no ingest token: {e.strerror} ({e.filename}; also SUREFOOT_INGEST__TOKEN)") from e
+
+
+def _disk_buffer(settings: Settings) -> DiskBuffer | None:
+    most = settings.agent.disk_buffer_bytes
+    return DiskBuffer(settings.state_dir / BUFFER, most, settings.agent.disk_buffer_age) if most else None
+
+
+def _stopped() -> threading.Event:
+    """Set by SIGTERM and SIGINT."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
