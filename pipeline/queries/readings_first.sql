@@ -22,4 +22,9 @@ SELECT 'sched_node' AS family, device_id, node, ts, toJSONString(tuple(* EXCEPT 
 FROM sched_node
 WHERE ts > {since:DateTime64(6, 'UTC')}
     AND (device_id, ts) IN (SELECT device_id, min(ts) FROM sched_node WHERE ts > {since:DateTime64(6, 'UTC')} GROUP BY device_id)
+UNION ALL
+SELECT 'disk_health' AS family, device_id, node, ts, toJSONString(tuple(* EXCEPT (device_id, node, ts))) AS readings
+FROM disk_health
+WHERE ts > {since:DateTime64(6, 'UTC')}
+    AND (device_id, ts) IN (SELECT device_id, min(ts) FROM disk_health WHERE ts > {since:DateTime64(6, 'UTC')} GROUP BY device_id)
 ORDER BY ts

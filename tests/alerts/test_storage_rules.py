@@ -97,6 +97,8 @@ def test_a_disk_that_goes_offline_fails_at_the_second_reading_and_is_well_again(
 def test_new_media_errors_fail_a_disk_and_so_does_its_own_word() -> None:
     assert when(DISK_HEALTH, "nvme0n1", {"media_errors": 12}, {"media_errors": 13}) == (["disk_failing"], [1])
     assert when(DISK_HEALTH, "nvme0n1", *same(2, degraded=1)) == (["disk_failing"], [1])
+    worn = [{"wear": 0.98}, *same(2, wear=1.0)]
+    assert when(DISK_HEALTH, "nvme0n1", *worn) == (["disk_failing"], [2]), "its rated endurance is used up now"
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,8 @@ class Rows:
     def query(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         if "FROM devices" in text:
             return [{"device_id": 2, "attrs": self.labels}]
+        if "AS metric" in text:  # how counters grew before: a mount has none
+            return []
         if "min(ts)" in text:
             return self.readings[:1]
         return [r for r in self.readings if parameters["since"] < r["ts"] <= parameters["until"]]

@@ -186,6 +186,16 @@ _DISKS: tuple[Rule, ...] = (
     ),
     Rule(
         fault=DISK_FAILING,
+        when=(Limit(metric("disk_health.wear"), 1, 0.99),),
+        says="{place} has used up its rated endurance: from here on it may fail to keep what is written",
+        cleared="{place} has endurance left",
+        hold=Hold(2),
+        clear=Hold(2),
+        entity="disk",
+        turned=True,  # many a disk goes on for long: it is news once
+    ),
+    Rule(
+        fault=DISK_FAILING,
         when=(Limit(metric("disk_health.degraded"), 1, 0),),
         says="{place} says that it is unfit: it has no spare blocks left, is unreliable, or read-only",
         cleared="{place} no longer says that it is unfit",
