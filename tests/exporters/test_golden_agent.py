@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from exporters.collector import Site
+from exporters.compat.registry import COMPAT
 from exporters.encode import Accepted
 from exporters.once import as_json, as_page, look
 from exporters.passes import Outcome
@@ -77,3 +78,11 @@ def test_promtool_has_nothing_to_say_of_the_page(outcomes: Sequence[Outcome]) ->
     page = as_page(outcomes, "node1", AT)
     done = subprocess.run([str(PROMTOOL), "check", "metrics"], input=page, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not here (Debian: prometheus)")
+def test_with_foreign_names_promtool_speaks_of_those_alone(outcomes: Sequence[Outcome]) -> None:
+    page = as_page(outcomes, "node1", AT, list(COMPAT.values()))
+    done = subprocess.run([str(PROMTOOL), "check", "metrics"], input=page, capture_output=True, text=True, timeout=60, check=False)
+    said = (done.stdout + done.stderr).splitlines()
+    assert all(line.split(" ", 1)[0].startswith(("DCGM_", "node_")) for line in said), said
