@@ -36,6 +36,10 @@ class NetdevCollector:
         self._best = Best("netdev", site.kept)
         self._statistics = site.ethtool or _drivers(site.sys)
 
+    def absent(self) -> str:
+        """No interface that is a device."""
+        return "no network interface that is a device"
+
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The interfaces' readings; none where there is none."""
         ports = infiniband.ports_of_netdevs(self._site.sys)

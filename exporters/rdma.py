@@ -87,6 +87,10 @@ class RdmaCollector:
         self._site = site
         self._best = Best("rdma_port", site.kept)
 
+    def absent(self) -> str:
+        """No RDMA device."""
+        return "no RDMA device"
+
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The ports' readings; none where there is no RDMA device."""
         for device in infiniband.devices(self._site.sys, _WANTED):
