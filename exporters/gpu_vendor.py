@@ -38,11 +38,12 @@ class VendorGpus:
         return f"no {self._vendor.title} device" if self._driver else f"no {self._vendor.title} driver"
 
     def collect(self, now: datetime) -> Iterator[Observation]:
-        """The GPUs' readings, within the site's time for probes and half of it to list them. Nothing where there is no such GPU.
+        """The GPUs' readings, within twice the site's time for probes. Nothing where there is no such GPU.
 
         Raises OSError where the driver of a machine that has GPUs cannot be asked.
         """
-        answered = self._call_the_roll(now, self._clock() + max(self._site.probe_timeout / 2, self._vendor.listing))
+        patience = self._site.probe_timeout / (2 if self._found else 1)  # a driver that is being started takes longer
+        answered = self._call_the_roll(now, self._clock() + max(patience, self._vendor.listing))
         end = self._clock() + self._site.probe_timeout
         if not answered and not self._found and not self._inventory.uuids():
             if self._rolls.hung(_ROLL) is not None and self._expected():
@@ -114,10 +115,10 @@ class VendorGpus:
                 yield from self._lost(now, device)
             elif hung is not None or (listing is not None and self._stuck(device, listing)):
                 yield self._readings.hung(device, max(hung or 0.0, listing or 0.0))
-            elif isinstance(outcome, OSError):
-                yield self._readings.unread(device, seconds)
-            elif isinstance(outcome, Exception):
+            elif isinstance(outcome, Exception) and not isinstance(outcome, OSError):
                 raise outcome
+            elif outcome is not None or answered:  # it has returned this moment, too late to be believed
+                yield self._readings.unread(device, seconds)
 
     def _stuck(self, device: Device, listing: float) -> bool:
         """Whether the call that lists the GPUs hangs at this one, or has hung so long that no GPU can be asked."""
