@@ -116,6 +116,12 @@ def _await_answer(started: StoreProcess, seconds: float) -> None:
     raise AssertionError(f"the store did not start: {started.log.read_text(errors='replace')[-2000:]}")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def hangups() -> None:
+    """Lets SIGHUP be heard by tests and by what they start, also where they run below nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.fixture
 def start_store(tmp_path: Path) -> Iterator[Callable[..., StoreProcess]]:
     """Starts store processes (see `launch`); those left at the end of the test are killed."""
@@ -157,7 +163,7 @@ def _fresh(settings: Settings, state_dir: Path) -> Iterator[Settings]:
     try:
         migrate(root, mine)
         yield mine
-        root.command(f"DROP DATABASE IF EXISTS {name}")
+        root.command(f"DROP DATABASE IF EXISTS {name} SYNC")  # else its tables stay in memory for minutes
     finally:
         root.close()
 

@@ -249,7 +249,7 @@ def test_a_gpu_that_answers_again_after_a_hang_is_read_again_and_what_hung_is_th
     (tmp_path / "free").touch()
     for _ in range(1000):
         back = passes(scenario(2, **{"1__nvmlDeviceGetFanSpeed": "30"}))
-        if values(back, "gpu.probe_hung")[uuid(1)] == 0:
+        if values(back, "gpu.fan"):  # what returns at the very moment is not believed yet
             break
         time.sleep(0.02)
     assert values(back, "gpu.fan") == {uuid(1): 0.30} and values(back, "gpu.power")[uuid(1)] == 101.0
