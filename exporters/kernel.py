@@ -77,7 +77,7 @@ class KernelCollector:
     def __init__(self, site: Site, clock: Callable[[], float] = kernel_clock, opener: OpenLog = open_log) -> None:
         self._site, self._clock, self._opener = site, clock, opener
         self._boot_id = procfs.boot_id(site.proc)
-        self._boot = int(blake2b(self._boot_id.encode(), digest_size=7).hexdigest(), 16)
+        self._boot = int(blake2b(self._boot_id.encode(errors="replace"), digest_size=7).hexdigest(), 16)
         self._log: Log | None = None
         self._reached: dict[str, int] = {}  # by cursor, the last record that was read
         self._open_at = 0.0

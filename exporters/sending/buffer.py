@@ -188,7 +188,9 @@ class DiskBuffer:
 def _waiting(entry: "os.DirEntry[str]") -> Waiting | None:
     """The file of a folder's entry; None where it is none of ours."""
     parts = entry.name.removesuffix(_SUFFIX).split("-")
-    if not entry.name.endswith(_SUFFIX) or len(parts) != 4 or parts[2] not in _SIGNALS or not (parts[0] + parts[1]).isdecimal():
+    if not entry.name.endswith(_SUFFIX) or len(parts) != 4 or parts[2] not in _SIGNALS:
+        return None
+    if not all(part.isascii() and part.isdecimal() and len(part) <= 32 for part in parts[:2]):
         return None
     try:
         size = entry.stat(follow_symlinks=False).st_size

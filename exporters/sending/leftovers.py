@@ -6,6 +6,7 @@ different users: the folder is open to all as /tmp is, and each takes only its o
 """
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,6 +16,7 @@ from typing import Final
 
 SUFFIX: Final = ".otlp"
 LIMIT: Final = 4 << 20  # bytes of one file
+_BATCH: Final = re.compile(r"[\w-]{1,64}", re.ASCII)  # what ingest takes for the id of a batch
 MOST: Final = 1000  # files: a node on which nobody ever delivers must not fill its memory disk
 
 
@@ -56,12 +58,12 @@ def leave(folder: Path, batch: str, body: bytes) -> bool:
 
 
 def left(folder: Path) -> Iterator[Leftover]:
-    """What was left in `folder` that is ours to deliver, oldest first. What cannot be read is passed over."""
+    """What was left in `folder` that is ours to deliver, oldest first. What cannot be read, or is named as no batch is, is passed over."""
     found = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with suppress(OSError):
-                if entry.name.endswith(SUFFIX) and not entry.name.startswith("."):
+                if entry.name.endswith(SUFFIX) and _BATCH.fullmatch(entry.name.removesuffix(SUFFIX)):
                     found.append((entry.stat(follow_symlinks=False).st_mtime, entry.path))
     for _, path in sorted(found):
         body = _read(path)

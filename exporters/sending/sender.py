@@ -203,11 +203,11 @@ class Sender:
         try:
             while not self._too_late() and self._step():
                 pass
+            self._collect()
         except Exception as e:  # noqa: BLE001 - the one catch-all of this thread: a defect here must not end telemetry
             self._trying.clear()
             self._queue.give_up()
             self._report(f"sending failed: {type(e).__name__}: {e}")
-        self._collect()
 
     def _step(self) -> bool:
         """Sends, or puts by, what is new; then tries one of what waits on disk. True where there is more to do now."""

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from pipeline.catalog.runs import FINISHING
+from pipeline.catalog.runs import FINISHING, GONE
 from pipeline.clock import Clock, monotonic, utcnow
 from pipeline.errors import InputError, StoreError, SurefootError, TooLarge
 from pipeline.ingest.arrivals import Arrival, Form, of_beats
@@ -176,7 +176,9 @@ class Endpoints:
             await asyncio.sleep(self._places.unsure_for(question, monotonic()))
             for _ in range(_LOOKS):  # who gave up while this process stood still is no sign of life
                 await asyncio.sleep(0)
-            return None if hung_up.done() else await self._held(question, hung_up)
+            if hung_up.done() and question.state != GONE:  # a last word stays true
+                return None
+            return await self._held(question, hung_up)
         finally:
             hung_up.cancel()
 

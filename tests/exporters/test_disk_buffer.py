@@ -123,7 +123,16 @@ def test_what_a_loss_of_power_left_half_written_is_dropped_and_counted(tmp_path:
 
 
 def test_files_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
-    names = ("notes.txt", "1-2-l-x.txt", "x-2-l-b.otlp.gz", "1-2-q-b.otlp.gz", "1-2-b.otlp.gz")
+    names = (
+        "notes.txt",
+        "1-2-l-x.txt",
+        "x-2-l-b.otlp.gz",
+        "1-2-q-b.otlp.gz",
+        "1-2-b.otlp.gz",
+        "-1-l-a.otlp.gz",
+        "1--l-a.otlp.gz",
+        "²-1-l-a.otlp.gz",
+    )
     for name in names:
         (tmp_path / name).write_text("")
     assert len(opened(tmp_path)) == 0

@@ -42,3 +42,10 @@ def test_links_pipes_large_files_and_other_users_files_are_passed_over(tmp_path:
     assert [one.batch for one in left(tmp_path)] == ["good"]
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert list(left(tmp_path)) == []
+
+
+@pytest.mark.parametrize("name", ["\u2603", "a\nb", "x" * 65, "", "a b", ".hidden"])
+def test_a_file_named_as_no_batch_is_passed_over_so_that_nobody_can_stop_the_others(tmp_path: Path, name: str) -> None:
+    (tmp_path / f"{name}.otlp").write_bytes(b"stray")
+    (tmp_path / "good.otlp").write_bytes(b"x")
+    assert [(one.batch, one.body) for one in left(tmp_path)] == [("good", b"x")]
