@@ -1,39 +1,63 @@
-"""Files of sysfs, each of which holds one value. What is absent or cannot be read hurts nothing else."""
+"""Files of the kernel that hold one value, or a table. What is absent, cannot be read or makes no sense hurts nothing else."""
 
 import os
 from pathlib import Path
 from typing import Final
 
-_LONGEST: Final = 4096  # bytes; sysfs gives no more in one file
+_LONGEST: Final = 16 << 20  # bytes of a file: more than any attribute or table that we read has
 _MOST: Final = 1024  # entries of a folder that are looked at
 
 
-def text(path: str) -> str:
-    """What the file says, without blanks around it; "" where it is absent or the kernel refuses it (EINVAL, EOPNOTSUPP)."""
+def text(path: str | Path) -> str | None:
+    """What the file says, without the blanks around it; a byte that is no UTF-8 is kept as a surrogate. None where it is absent or
+    the kernel refuses it (EINVAL, EOPNOTSUPP)."""
     try:
         opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError):
-        return ""
-    try:
-        return os.read(opened, _LONGEST).decode(errors="surrogateescape").strip()
-    except OSError:
-        return ""
-    finally:
-        os.close(opened)
-
-
-def number(path: str) -> int | None:
-    """The unsigned number that the file holds; None where it holds none, or one beyond 64 bits."""
-    word = text(path)
-    if not (word.isascii() and word.isdigit() and len(word) <= 20):
+    except (OSError, ValueError):  # ValueError: a path that cannot be one
         return None
-    value = int(word)
+    try:
+        with open(opened, "rb", buffering=0) as file:
+            return _whole_file(file.fileno()).decode("utf-8", "surrogateescape").strip()
+    except OSError:
+        return None
+
+
+def _whole_file(opened: int) -> bytes:
+    parts = []
+    left = _LONGEST
+    while left > 0 and (part := os.read(opened, min(left, 1 << 16))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def word(path: str | Path) -> str:
+    """The same; "" where there is nothing."""
+    return text(path) or ""
+
+
+def number(path: str | Path) -> int | None:
+    """The whole number in the file, as `whole` reads it."""
+    return whole(text(path))
+
+
+def whole(told: str | None) -> int | None:
+    """`told` as a whole number of at most 64 bits that is not negative, decimal or with 0x before it hexadecimal."""
+    if not told or not told.isascii() or len(told) > 40:
+        return None
+    digits = told.removeprefix("0x")
+    if told.isdigit():
+        value = int(told)
+    elif digits != told and digits and all(c in "0123456789abcdefABCDEF" for c in digits):
+        value = int(digits, 16)
+    else:
+        return None
     return value if value < 1 << 64 else None
 
 
 def uevent(folder: str) -> dict[str, str]:
     """What the kernel told of a device when it appeared: `DRIVER`, `PCI_SLOT_NAME` and others."""
-    pairs = (line.partition("=") for line in text(f"{folder}/uevent").splitlines())
+    pairs = (line.partition("=") for line in word(f"{folder}/uevent").splitlines())
     return {key: value for key, separator, value in pairs if separator}
 
 

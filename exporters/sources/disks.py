@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from exporters.sources.small_files import number, text
+from exporters.sources.attributes import number, text
 
 _WELL: Final = frozenset({"running", "live"})
 

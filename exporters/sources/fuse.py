@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from exporters.sources.attributes import number, whole
 from exporters.sources.procfs import Mount
-from exporters.sources.small_files import number, whole
 
 
 @dataclass(frozen=True, slots=True)

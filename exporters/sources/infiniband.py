@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from exporters.sources.attributes import entries, number, text, uevent
+from exporters.sources.attributes import entries, number, uevent, word
 
 WORD: Final = 4  # bytes; the unit of port_xmit_data and port_rcv_data
 _IN_WORDS: Final = frozenset({"port_xmit_data", "port_rcv_data"})
@@ -60,9 +60,9 @@ def devices(sys: Path, wanted: Container[str]) -> Iterator[Device]:
         own = _counts(f"{folder}/hw_counters", wanted) if len(numbers) == 1 else {}  # of several ports nobody knows whose they are
         yield Device(
             name,
-            firmware=text(f"{folder}/fw_ver"),
-            board=text(f"{folder}/board_id"),
-            model=text(f"{folder}/hca_type"),
+            firmware=word(f"{folder}/fw_ver"),
+            board=word(f"{folder}/board_id"),
+            model=word(f"{folder}/hca_type"),
             driver=told.get("DRIVER", ""),
             address=told.get("PCI_SLOT_NAME", ""),
             virtual=os.path.exists(f"{folder}/device/physfn"),
@@ -98,10 +98,10 @@ def _port(folder: str, port: int, own: Mapping[str, int], wanted: Container[str]
     gid, netdev = _address(folder, str(port))
     return Port(
         port,
-        state=numbered(text(f"{here}/state")),
-        phys_state=numbered(text(f"{here}/phys_state")),
-        rate=rate(text(f"{here}/rate")),
-        link_layer=text(f"{here}/link_layer"),
+        state=numbered(word(f"{here}/state")),
+        phys_state=numbered(word(f"{here}/phys_state")),
+        rate=rate(word(f"{here}/rate")),
+        link_layer=word(f"{here}/link_layer"),
         gid=gid,
         netdev=netdev,
         counters=_counts(f"{here}/counters", None),
@@ -123,12 +123,12 @@ def _address(folder: str, port: str) -> tuple[str, str]:
     """The port's GID, of several one that can be routed over RoCE v2; and the network interface that it lies on."""
     here, best, netdev = f"{folder}/ports/{port}", "", ""
     for index in range(_GIDS):
-        gid = text(f"{here}/gids/{index}")
+        gid = word(f"{here}/gids/{index}")
         if gid in _NO_GID:
             continue
-        netdev = netdev or text(f"{here}/gid_attrs/ndevs/{index}")
+        netdev = netdev or word(f"{here}/gid_attrs/ndevs/{index}")
         best = best or gid
-        if not gid.startswith(_LOCAL) and text(f"{here}/gid_attrs/types/{index}") == "RoCE v2":
+        if not gid.startswith(_LOCAL) and word(f"{here}/gid_attrs/types/{index}") == "RoCE v2":
             best = gid
             break
     return best, netdev or _beside(folder, port)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from exporters.sources.small_files import text, whole
+from exporters.sources.attributes import text, whole
 
 _WELL: Final = frozenset({"FULL", "IDLE"})  # IDLE: nothing was asked of it lately, and it let the connection go on purpose
 _UNITS: Final = {"usec": 1e-6, "usecs": 1e-6, "msec": 1e-3, "sec": 1.0}

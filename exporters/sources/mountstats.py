@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from exporters.sources import small_files
+from exporters.sources import attributes
 from exporters.sources.procfs import unescape
 
 _ABSURD: Final = 1 << 63
@@ -87,7 +87,7 @@ class NfsMount:
 
 def mounts(proc: Path) -> dict[str, NfsMount]:
     """The NFS mounts by mount point; of two at one place the upper one. `proc` is the root, /proc on a live machine."""
-    text = small_files.text(proc / "self/mountstats")
+    text = attributes.text(proc / "self/mountstats")
     return {mount.mount_point: mount for mount in parse(text or "")}
 
 
@@ -176,7 +176,7 @@ def _operation(mount: NfsMount, name: str, words: list[str]) -> None:
 def _count(mount: NfsMount, words: list[str], index: int) -> int | None:
     if index >= len(words):
         return None
-    value = small_files.whole(words[index])
+    value = attributes.whole(words[index])
     if value is not None and value >= _ABSURD:
         mount.absurd += 1
         return None

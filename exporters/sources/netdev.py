@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from exporters.sources.attributes import entries, number, text, uevent
+from exporters.sources.attributes import entries, number, uevent, word
 
 _MEGABIT: Final = 1e6 / 8  # bytes a second
 _UNKNOWN: Final = (1 << 32) - 1  # the speed that older kernels print for -1
@@ -47,7 +47,7 @@ def interfaces(sys: Path) -> Iterator[Interface]:
             bond,
             driver="bonding" if bond else told.get("DRIVER", ""),
             address=told.get("PCI_SLOT_NAME", ""),
-            carrier=_flag(text(f"{folder}/carrier")),
+            carrier=_flag(word(f"{folder}/carrier")),
             speed=mbits * _MEGABIT if mbits and mbits < _UNKNOWN else None,
             changes=number(f"{folder}/carrier_changes"),
             statistics={one: count for one, count in counts if count is not None},

@@ -5,8 +5,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from exporters.sources.attributes import text
 from exporters.sources.procfs import Mount
-from exporters.sources.small_files import text
 
 
 class Tier(StrEnum):
