@@ -11,6 +11,7 @@ from alerts.incidents.lifecycle import State
 from alerts.page_facts import Facts, at_risk, idle, idle_seconds, stops_work
 from alerts.receivers.page import ACKNOWLEDGE, RESOLVE, TRIGGER, Page, PageEvent
 from alerts.recovery.envelope import REFUSED
+from alerts.recovery.policy import restarted_where
 from alerts.words import clock, duration, gpu_time, gpus, percent, sentence
 from pipeline.catalog import runbooks
 from pipeline.catalog.actions import BY_NAME as ACTIONS
@@ -27,7 +28,7 @@ MAIN, STOPPED = "", ":stopped"
 """The alerts that an incident may have, as endings of its dedup key."""
 
 _DOING = {  # what an action is to do, and what it has done
-    RESTART_RUN.name: tuple(f"{verb} the run in place from its last complete checkpoint" for verb in ("restart", "restarted")),
+    RESTART_RUN.name: tuple(f"{verb} the run {{where}} from its last complete checkpoint" for verb in ("restart", "restarted")),
     END_RUN.name: ("let the run end", "let the run end"),
     STOP_RUN.name: ("stop the run", "stopped the run"),
 }
@@ -165,16 +166,17 @@ def doing(incident: IncidentTransition, facts: Facts, now: datetime) -> str:
     """What Surefoot has done, does or will do about an incident, and when; or for whom it waits, and what to press."""
     newest = max(facts.actions, key=lambda a: a.at, default=None)
     refused = incident.reason.startswith(REFUSED) and (newest is None or incident.at >= newest.at)
-    said = _of_action(newest, now) if newest and not refused else _of_none(incident, facts)
+    said = _of_action(newest, incident, now) if newest and not refused else _of_none(incident, facts)
     if not facts.paused:
         return said
     why = "" if facts.paused in said else f"; no further action: {facts.paused}"
     return f"{said}{why} (to go on: surefoot actions resume)"
 
 
-def _of_action(action: ActionTransition, now: datetime) -> str:
+def _of_action(action: ActionTransition, incident: IncidentTransition, now: datetime) -> str:
     help_text = ACTIONS[action.kind].help[:1].lower() + ACTIONS[action.kind].help[1:] if action.kind in ACTIONS else action.kind
-    what, did = _DOING.get(action.kind, (help_text, f"did what it had to: {help_text}"))
+    told = _DOING.get(action.kind, (help_text, f"did what it had to: {help_text}"))
+    what, did = (text.replace("{where}", restarted_where(incident.fault, incident.node)) for text in told)
     at = clock(action.at, now)
     match action.new_state:
         case "proposed" | "waiting":

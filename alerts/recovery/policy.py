@@ -83,11 +83,15 @@ def decide(case: Case, now: datetime) -> Proposal | Refusal:
     )
 
 
+def restarted_where(fault: str, node: str) -> str:
+    """On which nodes a run is restarted for a `fault` at `node`, in words that follow "restart the run"."""
+    if fault == HOST_DOWN.name:
+        return f"without {node}"
+    return "on the nodes whose launchers are ready," if fault == NODE_LEFT.name else "in place"  # ready: also one that began anew
+
+
 def _how(case: Case) -> str:
-    where = f"without {case.node}" if case.fault is HOST_DOWN else "in place"
-    if case.fault is NODE_LEFT:
-        where = "on the nodes whose launchers are ready,"  # it may be among them, begun anew
-    return f"restart {where} from the last complete checkpoint"
+    return f"restart {restarted_where(case.fault.name, case.node)} from the last complete checkpoint"
 
 
 def _spent(case: Case, now: datetime) -> str | None:

@@ -111,6 +111,17 @@ def test_what_surefoot_does_is_said_as_it_stands(changes: dict[str, Any], said: 
     assert said in page(incident(), "trigger", facts(**changes), at(1)).summary
 
 
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("host_down", "to restart the run without node-a from its last complete checkpoint"),
+        ("node_left", "to restart the run on the nodes whose launchers are ready, from its last complete checkpoint"),
+    ],
+)
+def test_a_restart_without_a_node_is_not_called_one_in_place(fault: str, said: str) -> None:
+    assert said in page(incident(fault=fault), "trigger", facts(), at(1)).summary
+
+
 def test_a_refusal_is_told_with_its_reason_and_a_mere_warning_says_that_nobody_is_idle() -> None:
     refused = page(incident(reason="no action: 2 actions on r-1 came to nothing"), "trigger", facts(actions=()), at(1))
     assert "Surefoot: does nothing: 2 actions on r-1 came to nothing." in refused.summary
