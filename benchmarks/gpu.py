@@ -41,7 +41,7 @@ def run() -> Iterator[Result]:
 def _measured() -> Result:
     from exporters.collector import Reading, Site
     from exporters.encode import accept, prometheus_text
-    from exporters.gpu import GpuCollector
+    from exporters.gpu.collector import GpuCollector
 
     collector = GpuCollector(Site("bench", probe_timeout=10.0))
     now = datetime.now(UTC)

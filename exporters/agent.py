@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
-from exporters import gpu_inventory
 from exporters.collector import Site
 from exporters.compat.registry import ForeignText
 from exporters.cursors import Cursors
 from exporters.encode import Accepted, accept, prometheus_text
+from exporters.gpu import inventory as gpu_inventory
 from exporters.health import Health
 from exporters.judge import Judge
 from exporters.natives import Natives

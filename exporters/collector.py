@@ -7,10 +7,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from exporters.sources import mounts
-from exporters.sources.kubelet import Door, ask
-from exporters.sources.mounts import Probes
-from exporters.sources.probes import Smart, Usage, Written, statvfs
+from exporters.sources.storage import mounts
+from exporters.sources.storage.kubelet import Door, ask
+from exporters.sources.storage.mounts import Probes
+from exporters.sources.storage.probes import Smart, Usage, Written, statvfs
 from pipeline.catalog.metrics import Family
 from pipeline.records import Event
 from pipeline.settings import AgentSettings

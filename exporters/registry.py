@@ -3,17 +3,21 @@
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from exporters import clock, disk_health, gpu, kernel, oom, redfish, scheduler, volumes
-from exporters.cgroup import CgroupCollector
 from exporters.collector import Collector, Site
-from exporters.disks import DiskCollector
-from exporters.host import HostCollector
-from exporters.lustre import LustreCollector
-from exporters.mounts import MountCollector
-from exporters.netdev import NetdevCollector
-from exporters.nfs import NfsCollector
-from exporters.rdma import RdmaCollector
+from exporters.gpu import collector as gpu
+from exporters.host import clock, oom, redfish
+from exporters.host.cgroup import CgroupCollector
+from exporters.host.machine import HostCollector
+from exporters.kernel import collector as kernel
+from exporters.network.netdev import NetdevCollector
+from exporters.network.rdma import RdmaCollector
+from exporters.scheduler import collector as scheduler
 from exporters.scrape import ScrapeCollector
+from exporters.storage import disk_health, volumes
+from exporters.storage.disks import DiskCollector
+from exporters.storage.lustre import LustreCollector
+from exporters.storage.mounts import MountCollector
+from exporters.storage.nfs import NfsCollector
 from pipeline.catalog.metrics import (
     CACHE,
     CGROUP,

@@ -19,7 +19,7 @@ from exporters.sending.buffer import DiskBuffer
 from exporters.sending.dry import DryRun
 from exporters.sending.leftovers import folder_of
 from exporters.sending.sender import Sender
-from exporters.sources.unasked import NoProbes, no_usage
+from exporters.sources.storage.unasked import NoProbes, no_usage
 from exporters.textfile import TextFile
 from pipeline.clock import monotonic, utcnow
 from pipeline.errors import SettingsError

@@ -32,7 +32,7 @@ from dataclasses import replace
 from datetime import datetime, UTC
 from pathlib import Path
 from exporters.collector import Site
-from exporters.mounts import MountCollector
+from exporters.storage.mounts import MountCollector
 from pipeline.settings import AgentSettings
 where = sys.argv[1]
 def collector(**more):

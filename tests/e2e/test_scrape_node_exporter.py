@@ -10,7 +10,7 @@ import pytest
 
 from exporters.collector import Foreign, Reading, Site
 from exporters.encode import accept
-from exporters.host import HostCollector
+from exporters.host.machine import HostCollector
 from exporters.registry import COLLECTORS
 from exporters.scrape import ScrapeCollector
 from pipeline.catalog.metrics import HOST, Kind

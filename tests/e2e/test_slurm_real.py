@@ -15,7 +15,7 @@ from tempfile import mkdtemp
 import pytest
 
 from exporters.collector import Observation, Reading, Site
-from exporters.slurm import SlurmWatch
+from exporters.scheduler.slurm import SlurmWatch
 from pipeline.catalog.metrics import SCHED_NODE
 from pipeline.records import Event
 from pipeline.settings import AgentSettings, SlurmSettings

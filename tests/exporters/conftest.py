@@ -12,7 +12,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from exporters.collector import RankProcess, Site
-from exporters.sources.probes import Smart, ThreadProbes, Usage, Written
+from exporters.sources.storage.probes import Smart, ThreadProbes, Usage, Written
 from pipeline.settings import AgentSettings, RedfishSettings, ScrapeSettings, SlurmSettings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -24,11 +24,11 @@ from werkzeug import Request, Response
 
 from exporters.agent import Agent
 from exporters.collector import Site
+from exporters.host.oom import OomCollector
 from exporters.once import as_page, look
-from exporters.oom import OomCollector
 from exporters.registry import COLLECTORS, Entry
 from exporters.sending.sender import Sender
-from exporters.sources.probes import ThreadProbes, Usage, statvfs
+from exporters.sources.storage.probes import ThreadProbes, Usage, statvfs
 from pipeline.catalog.metrics import BY_NAME, CACHE, CGROUP, CHASSIS, REGION_LINK, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE
 from pipeline.settings import AgentSettings, Settings
 from surefoot.drill.stack import free_ports

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from exporters.cgroup import CgroupCollector
 from exporters.collector import RankProcess, Site
-from exporters.groups import KEEP
-from exporters.oom import OomCollector
+from exporters.host.cgroup import CgroupCollector
+from exporters.host.groups import KEEP
+from exporters.host.oom import OomCollector
 from exporters.sources import cgroups
 from pipeline.records import Event
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
 
-from exporters.clock import LIMIT, REPEAT, ClockCollector
 from exporters.collector import Site
+from exporters.host.clock import LIMIT, REPEAT, ClockCollector
 from exporters.sending.offset import AGE, APART, SLACK, ClockOffset
 from exporters.sending.sender import Sender
 from pipeline.clock import monotonic

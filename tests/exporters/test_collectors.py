@@ -9,10 +9,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from exporters.collector import Reading, Site
 from exporters.encode import accept, prometheus_name, prometheus_text
-from exporters.mounts import distinct
 from exporters.registry import COLLECTORS, Entry
-from exporters.sources.probes import Usage
 from exporters.sources.procfs import Mount
+from exporters.sources.storage.probes import Usage
+from exporters.storage.mounts import distinct
 from pipeline.catalog.metrics import FAMILIES
 
 GOLDEN = Path(__file__).parents[1] / "golden"

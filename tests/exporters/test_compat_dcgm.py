@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from exporters.collector import Reading, Site
 from exporters.compat.dcgm import dcgm_text
 from exporters.encode import accept
-from exporters.gpu import GpuCollector
+from exporters.gpu.collector import GpuCollector
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 FIRST = "GPU-6b1c3a52-0000-4f31-9d0e-0000000000a0"

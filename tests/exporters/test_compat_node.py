@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from exporters.collector import Reading, Site
 from exporters.compat.node import NAMES, node_text
 from exporters.encode import accept
-from exporters.rdma import RdmaCollector
+from exporters.network.rdma import RdmaCollector
 from pipeline.catalog.metrics import HOST, RDMA_PORT
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.collector import Reading, Site
-from exporters.disk_health import DiskHealthCollector
 from exporters.encode import accept
-from exporters.sources import disks, nvme, probes
-from exporters.sources.disks import Block
-from exporters.sources.probes import Smart, ThreadProbes
+from exporters.sources.storage import disks, nvme, probes
+from exporters.sources.storage.disks import Block
+from exporters.sources.storage.probes import Smart, ThreadProbes
+from exporters.storage.disk_health import DiskHealthCollector
 from pipeline.clock import utcnow
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -10,8 +10,8 @@ from exporters.compat.node import node_text
 from exporters.encode import accept
 from exporters.foreign import NAME_MAPS
 from exporters.foreign.translate import translate
-from exporters.gpu import GpuCollector
-from exporters.rdma import RdmaCollector
+from exporters.gpu.collector import GpuCollector
+from exporters.network.rdma import RdmaCollector
 from exporters.sources.prometheus_text import parse
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters.gpu_inventory import FORGET, Inventory, addresses
-from exporters.sources.accelerator import Device
-from exporters.sources.nvidia_proc import parse
+from exporters.gpu.inventory import FORGET, Inventory, addresses
+from exporters.sources.gpu.accelerator import Device
+from exporters.sources.gpu.nvidia_proc import parse
 
 HOUR = 3600.0
 AT = 490_000 * HOUR

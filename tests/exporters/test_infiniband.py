@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from exporters.collector import Keeps, Reading, Site
 from exporters.encode import accept
-from exporters.rdma import COUNTERS, HARDWARE, RdmaCollector
-from exporters.sources import infiniband
+from exporters.network.rdma import COUNTERS, HARDWARE, RdmaCollector
+from exporters.sources.network import infiniband
 from pipeline.catalog.metrics import BY_NAME, RDMA_PORT
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)

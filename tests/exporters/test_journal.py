@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.collector import Site
-from exporters.kernel import AGAIN, KernelCollector, open_log
-from exporters.sources.journal import Journal, parse
-from exporters.sources.kernel_log import KernelRecord
-from exporters.sources.kmsg import Read
+from exporters.kernel.collector import AGAIN, KernelCollector, open_log
+from exporters.sources.kernel.journal import Journal, parse
+from exporters.sources.kernel.kmsg import Read
+from exporters.sources.kernel.log import KernelRecord
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 MICROS = 1_796_083_200_000_000  # 2026-12-01 00:00:00 UTC

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.collector import RankProcess, Site
-from exporters.kernel import KernelCollector
-from exporters.kernel_floods import BURST, TEXTS, WINDOW, Floods
-from exporters.kernel_ranks import KEEP, Member, RankBook
-from exporters.kernel_times import DRIFT, moment
+from exporters.kernel.collector import KernelCollector
+from exporters.kernel.floods import BURST, TEXTS, WINDOW, Floods
+from exporters.kernel.ranks import KEEP, Member, RankBook
+from exporters.kernel.times import DRIFT, moment
 from exporters.sending import wire
-from exporters.sources.kernel_log import KernelRecord
-from exporters.sources.kmsg import Read
+from exporters.sources.kernel.kmsg import Read
+from exporters.sources.kernel.log import KernelRecord
 from pipeline.catalog import xid_links, xids
 from pipeline.catalog.events import BY_NAME
 from pipeline.records import Event

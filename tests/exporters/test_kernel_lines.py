@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters.kernel_lines import LINES, recognise
-from exporters.sources import blocks
-from exporters.sources.kernel_log import MAX_TEXT, KernelRecord, joined, parse, parse_line
-from exporters.sources.kmsg import Kmsg
+from exporters.kernel.lines import LINES, recognise
+from exporters.sources.kernel.kmsg import Kmsg
+from exporters.sources.kernel.log import MAX_TEXT, KernelRecord, joined, parse, parse_line
+from exporters.sources.storage import blocks
 
 SAMPLES = [
     ("NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", "xid", "79"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from exporters.sources.kmsg import MOST, Kmsg
+from exporters.sources.kernel.kmsg import MOST, Kmsg
 
 
 class Kernel:

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.collector import Reading, Site
-from exporters.kube import MOST_EVENTS, EventCounts, KubeWatch
-from exporters.sources import kube, kube_api
-from exporters.sources.kube_api import Api, Change, Follower
+from exporters.scheduler.kube import MOST_EVENTS, EventCounts, KubeWatch
+from exporters.sources.scheduler import kube, kube_api
+from exporters.sources.scheduler.kube_api import Api, Change, Follower
 from pipeline.records import Event
 from pipeline.settings import AgentSettings, KubernetesSettings
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
 
 from exporters.collector import Site
-from exporters.sources import kubelet
-from exporters.sources.kubelet import Door, Volume
-from exporters.volumes import VolumeCollector
+from exporters.sources.storage import kubelet
+from exporters.sources.storage.kubelet import Door, Volume
+from exporters.storage.volumes import VolumeCollector
 from pipeline.clock import utcnow
 from pipeline.settings import AgentSettings
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.collector import Site
-from exporters.lustre import LustreCollector
-from exporters.sources import lustre
+from exporters.sources.storage import lustre
+from exporters.storage.lustre import LustreCollector
 from pipeline.clock import utcnow
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

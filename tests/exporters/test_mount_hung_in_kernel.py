@@ -12,7 +12,7 @@ import pytest
 # A FUSE connection that nobody serves: statfs waits for it until its file is closed, which ends the connection.
 SCRIPT = """
 import ctypes, json, os, sys, time
-from exporters.sources.mounts import Prober, usages
+from exporters.sources.storage.mounts import Prober, usages
 fuse = os.open("/dev/fuse", os.O_RDWR)
 where = sys.argv[1]
 options = f"fd={fuse},rootmode=40000,user_id=0,group_id=0".encode()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from exporters.sources.mounts import MAX_HUNG, UNKNOWN, ChildProbes, Prober, usages
-from exporters.sources.probes import Answer, ThreadProbes, Usage
+from exporters.sources.storage.mounts import MAX_HUNG, UNKNOWN, ChildProbes, Prober, usages
+from exporters.sources.storage.probes import Answer, ThreadProbes, Usage
 
 USAGE = Usage(1000, 100, 10, 5)
 TIMEOUT = 0.05
@@ -184,7 +184,7 @@ def test_a_probing_process_that_hangs_is_a_hung_mount_and_closing_does_not_wait_
 
 def test_the_probing_process_ends_when_the_agent_is_gone() -> None:
     agent = (
-        "import os; from exporters.sources.mounts import usages; c = usages(); c.ask('/'); c.answers(30); "
+        "import os; from exporters.sources.storage.mounts import usages; c = usages(); c.ask('/'); c.answers(30); "
         "print(c.pid, flush=True); os._exit(0)"
     )
     done = subprocess.run([sys.executable, "-c", agent], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.collector import Reading, Site
-from exporters.fuse_waits import FuseWaits
-from exporters.mounts import MountCollector, written_to
-from exporters.sources import fuse, probes
-from exporters.sources.fuse import Connection
-from exporters.sources.mounts import Prober, writes
-from exporters.sources.probes import ThreadProbes, Written
 from exporters.sources.procfs import Mount
-from exporters.sources.tiers import tier
+from exporters.sources.storage import fuse, probes
+from exporters.sources.storage.fuse import Connection
+from exporters.sources.storage.mounts import Prober, writes
+from exporters.sources.storage.probes import ThreadProbes, Written
+from exporters.sources.storage.tiers import tier
+from exporters.storage.fuse_waits import FuseWaits
+from exporters.storage.mounts import MountCollector, written_to
 from pipeline.settings import AgentSettings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.encode import accept
-from exporters.nfs import NfsCollector
-from exporters.sources import mountstats, procfs
-from exporters.sources.mountstats import NfsMount, Operation
+from exporters.sources import procfs
+from exporters.sources.storage import mountstats
+from exporters.sources.storage.mountstats import NfsMount, Operation
+from exporters.storage.nfs import NfsCollector
 from pipeline.catalog.metrics import BY_NAME
 
 HEAD = "device filer:/x mounted on /x with fstype nfs4 statvers=1.1\n"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from exporters.collector import Site
 from exporters.encode import accept
-from exporters.netdev import NetdevCollector
-from exporters.sources import ethtool, netdev
-from exporters.sources.ethtool import Pauses, Statistics, pauses
+from exporters.network.netdev import NetdevCollector
+from exporters.sources.network import ethtool, netdev
+from exporters.sources.network.ethtool import Pauses, Statistics, pauses
 from pipeline.clock import utcnow
 
 

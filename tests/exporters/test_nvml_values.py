@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from exporters.collector import Reading
 from exporters.encode import accept
-from exporters.sources import nvml_state
-from exporters.sources.accelerator import STATE_FIELDS, Lost, NoDriver
-from exporters.sources.nvml_values import ask, number
+from exporters.sources.gpu import nvml_state
+from exporters.sources.gpu.accelerator import STATE_FIELDS, Lost, NoDriver
+from exporters.sources.gpu.nvml_values import ask, number
 from pipeline.catalog.metrics import GPU, GPU_LINK
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from exporters.collector import Observation, RankProcess, Reading, Site
 from exporters.encode import accept
-from exporters.gpu import GpuCollector
-from exporters.gpu_vendor import VendorGpus
-from exporters.sources import ascend
-from exporters.sources.amdgpu import AmdGpu
-from exporters.sources.vendors import VENDORS
+from exporters.gpu.collector import GpuCollector
+from exporters.gpu.vendor import VendorGpus
+from exporters.sources.gpu import ascend
+from exporters.sources.gpu.amdgpu import AmdGpu
+from exporters.sources.gpu.vendors import VENDORS
 from pipeline.catalog.metrics import GPU
 from pipeline.records import Event
 

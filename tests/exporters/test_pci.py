@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters.sources.pci import normal
+from exporters.sources.gpu.pci import normal
 
 
 @pytest.mark.parametrize(

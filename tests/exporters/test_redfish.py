@@ -14,7 +14,7 @@ from werkzeug import Request, Response
 
 from exporters.collector import Reading, Site
 from exporters.encode import accept
-from exporters.redfish import RedfishCollector
+from exporters.host.redfish import RedfishCollector
 from exporters.sources.redfish import Chassis, Redfish, chassis
 from pipeline.settings import AgentSettings, RedfishSettings
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
 
 from exporters.collector import RankProcess, Reading, Site
-from exporters.sched_book import Book
-from exporters.scheduler import SchedulerCollector
-from exporters.slurm import SlurmWatch
-from exporters.sources.cluster import SchedJob, SchedNode
+from exporters.scheduler.book import Book
+from exporters.scheduler.collector import SchedulerCollector
+from exporters.scheduler.slurm import SlurmWatch
 from exporters.sources.command import output
-from exporters.sources.slurm import Scontrol, jobs, local_jobs, nodes, of_json, records
+from exporters.sources.scheduler.cluster import SchedJob, SchedNode
+from exporters.sources.scheduler.slurm import Scontrol, jobs, local_jobs, nodes, of_json, records
 from pipeline.records import Event
 from pipeline.settings import AgentSettings, SlurmSettings
 

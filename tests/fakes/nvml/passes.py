@@ -14,8 +14,8 @@ from pathlib import Path
 
 from exporters.collector import RankProcess, Reading, Site
 from exporters.encode import accept
-from exporters.gpu_vendor import VendorGpus
-from exporters.sources.vendors import VENDORS
+from exporters.gpu.vendor import VendorGpus
+from exporters.sources.gpu.vendors import VENDORS
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 

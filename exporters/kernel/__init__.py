@@ -1,0 +1,1 @@
+"""What the kernel says in its log, told as events."""

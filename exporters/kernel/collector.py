@@ -1,0 +1,165 @@
+"""What the kernel's log tells of: GPU errors, kills, hangs, hardware, disks, file systems, links, crashes."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final, Protocol
+
+from exporters.collector import Site
+from exporters.kernel.events import Teller
+from exporters.kernel.floods import Floods
+from exporters.kernel.ranks import RankBook
+from exporters.kernel.times import moment
+from exporters.sources import procfs
+from exporters.sources.kernel.journal import Journal
+from exporters.sources.kernel.kmsg import Kmsg, Read
+from exporters.sources.kernel.log import KERNEL, USER, joined
+from pipeline.catalog.events import KERNEL_LOG_LOST
+from pipeline.records import Event
+
+EVERY: Final = 0.5  # seconds between two looks: what ends a run is to be known within two
+AGAIN: Final = 30.0  # seconds after which a log is opened again that could not be read any more
+_BOOT: Final = "kernel.boot"
+_FROM_START: Final = -1
+
+
+class Log(Protocol):
+    """A kernel's log. `after` is the number of the last record that was read, kept as `cursor`; `saved`: it is a file somebody saved."""
+
+    after: int
+
+    @property
+    def saved(self) -> bool: ...
+
+    @property
+    def cursor(self) -> str: ...
+
+    def read(self) -> Read:
+        """What has been logged since."""
+        ...
+
+    def close(self) -> None:
+        """Gives it back."""
+        ...
+
+
+After = Callable[[str], int | None]
+OpenLog = Callable[[Path, After], Log]
+
+
+def open_log(path: Path, after: After) -> Log:
+    """The log at `path`, or where that may not be read systemd's. `after` says of a cursor how far it had come.
+
+    Raises OSError where neither can be read.
+    """
+    try:
+        return Kmsg(path, after(Kmsg.cursor))
+    except PermissionError as e:
+        try:
+            return Journal(path, after(Journal.cursor))
+        except FileNotFoundError:
+            raise e from None
+
+
+def kernel_clock() -> float:
+    """Seconds on the clock that the kernel's log is written by, as far as a program can see it."""
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+class KernelCollector:
+    """Reads the log on from where the agent before it had come to; after a reboot from its beginning, at first only what is new.
+
+    A line's event is told once. Where there is no log it tells nothing; one that may not be read raises OSError.
+    """
+
+    def __init__(self, site: Site, clock: Callable[[], float] = kernel_clock, opener: OpenLog = open_log) -> None:
+        self._site, self._clock, self._opener = site, clock, opener
+        self._boot_id = procfs.boot_id(site.proc)
+        self._boot = int(blake2b(self._boot_id.encode(errors="replace"), digest_size=7).hexdigest(), 16)
+        self._log: Log | None = None
+        self._reached: dict[str, int] = {}  # by cursor, the last record that was read
+        self._open_at = 0.0
+        self._caught_up: datetime | None = None
+        self._ranks = RankBook(site.ranks, site.proc)
+        self._teller = Teller(site, self._boot_id, self._ranks)
+        self._floods = Floods()
+
+    def absent(self) -> str:
+        """No kernel log."""
+        return "" if self._log is not None else f"no kernel log at {self._site.kmsg}, and no journal"
+
+    def collect(self, now: datetime) -> Iterator[Event]:
+        """What was logged since the last call."""
+        clock = self._clock()
+        log = self._opened(now, clock)
+        if log is None:
+            return
+        self._ranks.look(clock)
+        read = self._read(log, clock)
+        boot = procfs.cpu(self._site.proc, self._site.ticks).boot if log.saved else now.timestamp() - clock
+        if read.lost:
+            yield self._lost(now, read)
+        for record in joined(list(read.records)):
+            self._reached[log.cursor] = record.sequence
+            if record.facility not in (KERNEL, USER):
+                continue
+            event = self._teller.event(record, *moment(record, now, self._caught_up, boot))
+            if event is not None and (told := self._floods.take(event, record.sequence, clock)) is not None:
+                yield told
+        yield from self._floods.due(clock)
+        self._caught_up = now if read.all and not log.saved else None
+
+    def kept(self) -> Mapping[str, int]:
+        """This boot, and the number of the first record that the next agent has to read."""
+        if self._log is None or self._log.saved:
+            return {}
+        held = self._floods.oldest
+        return {_BOOT: self._boot, self._log.cursor: self._reached.get(self._log.cursor, _FROM_START) + 1 if held is None else held}
+
+    def close(self) -> None:
+        """Gives the log back."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def _opened(self, now: datetime, clock: float) -> Log | None:
+        if self._log is None and clock >= self._open_at and self._site.kmsg.exists():
+            self._log = self._opener(self._site.kmsg, self._after)
+            begins_here = self._after(self._log.cursor) is None and not self._log.saved
+            self._caught_up = now if begins_here else None
+            self._reached[self._log.cursor] = self._log.after
+        return self._log
+
+    def _after(self, cursor: str) -> int | None:
+        """The last record that is known; None where only new ones are to be told: on a node, or in a log, that was never looked at."""
+        if cursor in self._reached:
+            return self._reached[cursor]
+        kept = self._site.kept
+        if _BOOT not in kept or not self._boot_id:  # which boot it was cannot be told
+            return None
+        if kept[_BOOT] != self._boot:
+            return _FROM_START
+        return kept[cursor] - 1 if cursor in kept else None
+
+    def _read(self, log: Log, clock: float) -> Read:
+        try:
+            return log.read()
+        except OSError:
+            self.close()
+            self._open_at = clock + AGAIN
+            raise
+
+    def _lost(self, now: datetime, read: Read) -> Event:
+        what = f"{self._site.node}\x1f{self._boot_id}\x1flost\x1f{read.records[0].sequence if read.records else now.isoformat()}"
+        return Event(
+            id=blake2b(what.encode(errors="replace"), digest_size=16).hexdigest(),
+            at=now,
+            kind=KERNEL_LOG_LOST.name,
+            layer=KERNEL_LOG_LOST.layer.value,
+            severity=KERNEL_LOG_LOST.severity.value,
+            node=self._site.node,
+            message=f"{read.lost} lines of the kernel's log were overwritten before they were read",
+            count=read.lost,
+        )

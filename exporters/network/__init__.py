@@ -1,0 +1,1 @@
+"""RDMA ports and network interfaces."""

@@ -1,0 +1,1 @@
+"""What Slurm and Kubernetes say of this node and its jobs."""

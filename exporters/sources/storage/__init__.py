@@ -1,0 +1,1 @@
+"""Readers of disks, file systems and volumes."""

@@ -1,0 +1,1 @@
+"""Disks, file systems and volumes."""
