@@ -77,6 +77,15 @@ class MayBeAbsent(Protocol):
         ...
 
 
+@runtime_checkable
+class Stirs(Protocol):
+    """A collector that knows, at next to no cost, when it is worth a look before its time."""
+
+    def stirred(self) -> bool:
+        """Whether to look now. Asked some times a second between passes, never during one, by another thread; must not wait."""
+        ...
+
+
 class RankProcess(NamedTuple):
     """A rank of a run on this node; `started` (ticks since boot) tells it from another process that had its pid."""
 

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import Final
 from zlib import crc32
 
-from exporters.collector import Collector, Foreign, Keeps, MayBeAbsent, Observation, Reading, Site
+from exporters.collector import Collector, Foreign, Keeps, MayBeAbsent, Observation, Reading, Site, Stirs
 from exporters.encode import Accepted, accept
 from exporters.labels import clean, clean_event
 from exporters.registry import Entry
@@ -17,6 +17,7 @@ from pipeline.records import Event
 from pipeline.settings import Settings
 
 HUNG: Final = "no answer within its deadline"
+SOONEST: Final = 1.0  # seconds between the beginnings of two passes, however often a collector is stirred
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,11 @@ class Runner:
     def busy(self) -> bool:
         """Is a pass under way?"""
         return self._begun_at is not None
+
+    @property
+    def stirred(self) -> bool:
+        """Does the collector want to look before its time?"""
+        return isinstance(self._collector, Stirs) and not self.busy and self._collector.stirred()
 
     def begin(self, now: datetime) -> None:
         """Begins a pass, unless the last one still hangs."""
@@ -105,9 +111,11 @@ def _parted(observed: Iterable[Observation], events: list[Event], foreign: list[
 
 @dataclass(slots=True)
 class _Turn:
-    """Where a runner stands: when its next pass is due, when one was begun that nobody has heard of, and whether it was called hung."""
+    """Where a runner stands: when its next pass is due, when the last was begun, when one was that nobody has heard of, and whether that
+    one was called hung."""
 
     due: float | None = None
+    last: float | None = None
     begun: float | None = None
     hung: bool = False
 
@@ -131,9 +139,13 @@ class Schedule:
             turn = self._turns[runner.name]
             if (outcome := self._outcome(runner, turn, clock)) is not None:
                 outcomes.append(outcome)
-            if turn.begun is None and (turn.due is None or clock >= turn.due):
+            if turn.begun is not None:
+                continue
+            due = turn.due is None or clock >= turn.due
+            if due:
                 turn.due = self._next(runner, turn.due, clock)
-                turn.begun = clock
+            if due or (turn.last is not None and clock - turn.last >= SOONEST and runner.stirred):
+                turn.begun = turn.last = clock
                 runner.begin(now)
         return outcomes
 
@@ -160,5 +172,5 @@ class Schedule:
 
 def runners_of(settings: Settings, site: Site, entries: Sequence[Entry], every: float | None = None) -> list[Runner]:
     """A runner for each collector; `every` in place of its own pace, where it is to work once."""
-    paces = [(entry, every or entry.every or settings.agent.interval) for entry in entries]
+    paces = [(entry, every or entry.every or min(settings.agent.interval, entry.within)) for entry in entries]
     return [Runner(entry.name, entry.make(site), pace, settings.agent.timeout) for entry, pace in paces]

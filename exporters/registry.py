@@ -1,6 +1,7 @@
 """Every collector of the agent. One file, one line here, its families in the catalogue, a fixture and a golden page."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Final, NamedTuple
 
 from exporters.collector import Collector, Site
@@ -13,7 +14,7 @@ from exporters.network.netdev import NetdevCollector
 from exporters.network.rdma import RdmaCollector
 from exporters.scheduler import collector as scheduler
 from exporters.scrape import ScrapeCollector
-from exporters.storage import disk_health, volumes
+from exporters.storage import disk_health, mounts, volumes
 from exporters.storage.disks import DiskCollector
 from exporters.storage.lustre import LustreCollector
 from exporters.storage.mounts import MountCollector
@@ -50,18 +51,19 @@ from pipeline.catalog.metrics import (
 class Entry(NamedTuple):
     """A collector's name, the families that it alone reads (none: it tells of events), how it is made, and its pace.
 
-    `every` is seconds between two passes; None: the agent's interval.
+    `every` is seconds between two passes; None: the agent's interval, or `within` where that is shorter, as its faults are to be seen soon.
     """
 
     name: str
     families: tuple[Family, ...]
     make: Callable[[Site], Collector]
     every: float | None = None
+    within: float = inf
 
 
 COLLECTORS: Final = (
     Entry("host", (HOST,), HostCollector),
-    Entry("mount", (MOUNT,), MountCollector),
+    Entry("mount", (MOUNT,), MountCollector, within=mounts.WITHIN),
     Entry("nfs", (NFS, NFS_OPERATION, NFS_SERVER), NfsCollector),
     Entry("lustre", (LUSTRE, LUSTRE_TARGET), LustreCollector),
     Entry("volume", (VOLUME,), volumes.VolumeCollector, volumes.EVERY),

@@ -9,6 +9,7 @@ once: use times near now.
 
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -206,3 +207,14 @@ def module_store(module_settings: Settings) -> Iterator[Store]:
     connected = Store.connect(module_settings)
     yield connected
     connected.close()
+
+
+@pytest.fixture(scope="session")
+def fake_nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a library that answers as NVIDIA's, from the scenario in the file that FAKE_NVML names."""
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    folder = tmp_path_factory.mktemp("nvml")
+    flags = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", "-Wl,-soname,libnvidia-ml.so.1")
+    subprocess.run(["cc", *flags, "-o", str(folder / "libnvidia-ml.so.1"), str(ROOT / "tests/fakes/nvml/nvml.c")], check=True)
+    return folder

@@ -10,12 +10,15 @@ from exporters.sources import procfs
 from exporters.sources.procfs import Mount
 from exporters.sources.storage import fuse
 from exporters.sources.storage.fuse import Connection
+from exporters.sources.storage.mount_changes import MountChanges
 from exporters.sources.storage.mounts import UNKNOWN, Probe, Prober
 from exporters.sources.storage.probes import Usage, Written
 from exporters.sources.storage.tiers import tier
 from exporters.storage.fuse_waits import FuseWaits
 from pipeline.catalog.metrics import MOUNT
 from pipeline.settings import AgentSettings
+
+WITHIN: Final = 4.0  # seconds between two looks, at most: two of them, with a time-out, are to show a hung mount within ten
 
 # Kernel interfaces that look like file systems and hold no data, and automount points, which a probe would mount.
 PSEUDO: Final = frozenset(
@@ -33,6 +36,9 @@ class MountCollector:
         self._writer = Prober(site.writes(), site.probe_timeout)
         self._write_due: dict[str, float] = {}  # folders that the user named: when they are to be written to, seconds since 1970
         self._waits = FuseWaits()
+        self._changes = MountChanges(site.proc)
+        self._silent: frozenset[str] = frozenset()  # mounts that did not answer at the last pass
+        self._unsure = False
 
     def absent(self) -> str:
         """No file system is mounted but the kernel's own."""
@@ -42,6 +48,8 @@ class MountCollector:
         """The file systems' readings; of a hung or unasked one only what the kernel's list says."""
         mounts = distinct(procfs.mounts(self._site.proc))
         probes = self._prober.probe([mount.mount_point for mount in mounts])
+        silent = frozenset(point for point, probe in probes.items() if probe.ok is False)
+        self._unsure, self._silent = bool(silent - self._silent), silent
         writes = self._write(mounts, probes, now.timestamp())
         connections = {m.mount_point: fuse.connection(m, self._site.sys) for m in mounts}
         waiting = {point: c.waiting for point, c in connections.items() if c is not None and c.waiting is not None}
@@ -60,8 +68,13 @@ class MountCollector:
                 self._attributes(mount, connections[point]),
             )
 
+    def stirred(self) -> bool:
+        """Something was mounted, or mounted otherwise; or a file system did not answer for the first time, and may be slow or hung."""
+        return self._changes.seen() or self._unsure
+
     def close(self) -> None:
-        """Lets go of the probes."""
+        """Lets go of the probes and the kernel's lists."""
+        self._changes.close()
         self._prober.close()
         self._writer.close()
 

@@ -1,17 +1,24 @@
-"""Drills as a person calls them, and what they must not leave behind."""
+"""Drills as a person calls them, and what they must not leave behind; a whole Surefoot with a pager, and agents of other nodes."""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipeline.records import IncidentTransition
 from pipeline.secrets import ingest_token
+from pipeline.store import Store
+from surefoot.drill import stack as stacks
+from surefoot.drill.pager import ROUTING_KEY, Pager, Received
+from surefoot.drill.stack import Stack
 
 STEPS = {"disk-full": 160, "read-only": 160}  # of the training; else 110
 
@@ -101,10 +108,12 @@ StartLauncher = Callable[..., "subprocess.Popen[bytes]"]
 def start_launcher(tmp_path: Path) -> StartLauncher:
     """Starts `surefoot run` for a stack as on a host of its own: `start_launcher(stack, "who", *words, node="n", KEY="value")`.
 
-    What it prints goes to `who`.log of the test's folder. Who starts it ends it.
+    What it prints goes to `who`.log of the test's folder; `within` is what it is run by. Who starts it ends it.
     """
 
-    def start(stack: Any, who: str, *words: str, node: str = "", **environment: str) -> "subprocess.Popen[bytes]":
+    def start(
+        stack: Any, who: str, *words: str, node: str = "", within: tuple[str, ...] = (), **environment: str
+    ) -> "subprocess.Popen[bytes]":
         given = {
             "SUREFOOT_NODE": node or who,
             "SUREFOOT_STATE_DIR": str(tmp_path / f"state-{who}"),
@@ -113,7 +122,7 @@ def start_launcher(tmp_path: Path) -> StartLauncher:
         }
         with (tmp_path / f"{who}.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-P", "-m", "surefoot", "--config", str(stack.config), "run", *words],
+                [*within, sys.executable, "-P", "-m", "surefoot", "--config", str(stack.config), "run", *words],
                 env=os.environ | given | environment,
                 stdout=log,
                 stderr=log,
@@ -121,3 +130,111 @@ def start_launcher(tmp_path: Path) -> StartLauncher:
             )
 
     return start
+
+
+PATIENCE = 120.0  # seconds; a ceiling, not an expectation
+
+
+@pytest.fixture
+def pager() -> Iterator[Pager]:
+    """A stand-in for PagerDuty."""
+    made = Pager()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def stack(tmp_path: Path, pager: Pager) -> Iterator[Stack]:
+    """A whole Surefoot that tells `pager`."""
+    told = [{"kind": "pagerduty", "name": "pager", "key": ROUTING_KEY, "url": pager.url}]
+    started = stacks.start(tmp_path / "stack", {"receivers": told})
+    yield started
+    started.stop()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the stack has stored and told, read as often as a condition needs."""
+
+    store: Store
+    pager: Pager
+
+    def until(self, condition: Callable[[], bool], what: object = "it did not come") -> None:
+        """Waits until `condition`; fails with `what` (called, if it can be)."""
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, what() if callable(what) else what
+            time.sleep(0.1)
+
+    def count(self, rows: str) -> int:
+        """How many rows there are of what stands after FROM."""
+        return int(self.store.query(f"SELECT count() AS n FROM {rows}")[0]["n"])
+
+    def incidents(self, node: str = "") -> list[IncidentTransition]:
+        """The last word on each incident (of `node`) that is no part of another."""
+        rows = self.store.read(IncidentTransition, "SELECT * FROM incidents ORDER BY at")
+        return [i for i in {i.incident: i for i in rows}.values() if not i.merged_into and node in ("", i.node)]
+
+    def told(self, incident: IncidentTransition) -> list[Received]:
+        """What the pager got of it, in order."""
+        return [one for one in self.pager.received if one.dedup_key == incident.incident]
+
+    def paged(self, fault: str, node: str, began: datetime, device: str | None = None) -> IncidentTransition:
+        """Waits for the page of the one incident of that fault at `node` (and `device`), and prints how long after `began` it came."""
+
+        def mine() -> list[IncidentTransition]:
+            return [i for i in self.incidents(node) if i.fault == fault and device in (None, i.device)]
+
+        self.until(lambda: any(map(self.told, mine())), self.incidents)
+        (one,) = mine()
+        first, *_ = self.told(one)
+        seconds = [(at - began).total_seconds() for at in (one.detected_at or first.at, first.at)]
+        sys.stdout.write("{}: found {:.2f} s, paged {:.2f} s after\n".format(fault, *seconds))
+        return one
+
+    def over(self, incident: IncidentTransition) -> IncidentTransition:
+        """Waits until the incident is resolved and the pager knows; it was told of it once, and of its end once."""
+        self.until(lambda: [one.action for one in self.told(incident)][-1:] == ["resolve"], self.incidents)
+        assert [one.action for one in self.told(incident)] == ["trigger", "resolve"]
+        (last,) = [i for i in self.incidents(incident.node) if i.incident == incident.incident]
+        assert last.new_state == "resolved"
+        return last
+
+
+@pytest.fixture
+def seen(stack: Stack, pager: Pager) -> Iterator[Seen]:
+    """What `stack` has stored and `pager` was told."""
+    store = Store.connect(stack.settings)
+    yield Seen(store, pager)
+    store.close()
+
+
+StartAgent = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start_agent(stack: Stack, tmp_path: Path) -> Iterator[StartAgent]:
+    """Starts `surefoot agent` of a further node of `stack`: `start_agent("node-b", *words, within=("unshare", "-m"), KEY="value")`.
+
+    `within` is what it is run by. It is ended with the test.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(node: str, *words: str, within: tuple[str, ...] = (), **environment: str) -> "subprocess.Popen[bytes]":
+        given = {
+            "SUREFOOT_NODE": node,
+            "SUREFOOT_STATE_DIR": str(tmp_path / f"agent-{node}"),
+            "SUREFOOT_RING_DIR": str(tmp_path / f"rings-{node}"),
+            "SUREFOOT_AGENT__PORT": str(stacks.free_ports(1)[0]),
+            "SUREFOOT_INGEST__TOKEN": ingest_token(stack.settings),
+        }
+        command = [*within, sys.executable, "-P", "-m", "surefoot", "--config", str(stack.config), "agent", *words]
+        with (tmp_path / f"agent-{node}.log").open("ab") as log:
+            started.append(subprocess.Popen(command, env=os.environ | given | environment, stdout=log, stderr=log))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.terminate()
+    for process in started:
+        process.wait(60)

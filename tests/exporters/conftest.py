@@ -1,8 +1,6 @@
 """A machine made of files: /proc and /sys as small hand-written text, mounts and disks that answer as told."""
 
 import json
-import shutil
-import subprocess
 from collections.abc import Callable
 from ctypes import CDLL
 from dataclasses import replace
@@ -18,7 +16,6 @@ from pipeline.settings import AgentSettings, RedfishSettings, ScrapeSettings, Sl
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 STORES = ("alluxio", "juicefs", "fluid", "minio")
 ENGINE = FIXTURES / "pages/engine.prom"
-FAKE_NVML = Path(__file__).parents[1] / "fakes/nvml/nvml.c"
 USAGES = {
     "/": Usage(100_000_000_000, 25_000_000_000, 6_000_000, 5_000_000),
     "/dev/shm": Usage(8_388_608_000, 8_000_000_000, 2_048_000, 2_047_990),
@@ -52,17 +49,6 @@ SMART = Smart((FIXTURES / "nvme/smart-log.hex").read_text())
 def proc() -> Path:
     """The fixture's /proc."""
     return FIXTURES / "proc"
-
-
-@pytest.fixture(scope="session")
-def fake_nvml(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a library that answers as NVIDIA's, from the scenario in the file that FAKE_NVML names."""
-    if shutil.which("cc") is None:
-        pytest.skip("needs a C compiler")
-    folder = tmp_path_factory.mktemp("nvml")
-    flags = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", "-Wl,-soname,libnvidia-ml.so.1")
-    subprocess.run(["cc", *flags, "-o", str(folder / "libnvidia-ml.so.1"), str(FAKE_NVML)], check=True)
-    return folder
 
 
 @pytest.fixture
