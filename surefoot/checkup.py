@@ -82,13 +82,14 @@ def checkup(settings: Settings) -> list[Check]:
     token = _look_for_token(settings)
     health = _look_at_ingest(f"{settings.ingest.endpoint}/healthz")
     asked = _look_at_ingest(f"{settings.ingest.endpoint}/v1/logs", token) if token and health.status else None
+    begun = bool(settings.ingest.url) or token is not None or health.status is not None
     own = "127.0.0.1" if settings.agent.host in ("0.0.0.0", "::", "") else settings.agent.host
     agent = f"http://[{own}]:{settings.agent.port}" if ":" in own else f"http://{own}:{settings.agent.port}"
     return [
         of_settings(file_of(), settings),
         *_of_topology(settings.topology),
-        of_ingest(settings.ingest.endpoint, health),
-        of_token(token, asked, settings),
+        of_ingest(settings.ingest.endpoint, health, begun),
+        of_token(token, asked, settings, begun),
         of_clock(health),
         of_agent(agent, _look_at_ingest(f"{agent}/healthz")),
         of_room("state folder", "state_dir", _look_at_room(settings.state_dir), STATE_ROOM),
@@ -100,7 +101,7 @@ def checkup(settings: Settings) -> list[Check]:
 
 
 def well(checks: Sequence[Check]) -> bool:
-    """Whether nothing is missing."""
+    """Whether nothing is missing that should be there."""
     return all(check.state is not State.NOT for check in checks)
 
 
@@ -125,9 +126,11 @@ def of_settings(file: Path | None, settings: Settings) -> Check:
     return Check("settings", State.OK, f"{where}; cluster {settings.cluster}, node {settings.node}")
 
 
-def of_ingest(endpoint: str, health: Answered) -> Check:
-    """Whether it answers, and works."""
+def of_ingest(endpoint: str, health: Answered, begun: bool = True) -> Check:
+    """Whether it answers, and works. One that is neither set nor was ever started here is not missed (`begun` False)."""
     find = "set ingest.url to where it is"
+    if health.status is None and not begun:
+        return Check("ingest", State.NOTE, f"Surefoot was not started here yet: start it (surefoot up), or {find}")
     if health.status is None:
         return Check("ingest", State.NOT, f"{endpoint} does not answer ({health.why}): start it (surefoot up), or {find}")
     if health.status != 200:
@@ -137,9 +140,11 @@ def of_ingest(endpoint: str, health: Answered) -> Check:
     return Check("ingest", State.OK, endpoint)
 
 
-def of_token(token: str | None, asked: Answered | None, settings: Settings) -> Check:
+def of_token(token: str | None, asked: Answered | None, settings: Settings, begun: bool = True) -> Check:
     """Whether ingest takes ours. It is told nothing: what it is sent has a form that it refuses after it has looked at the token."""
     copy = f"set ingest.token to ingest's, or copy the file ingest.token of its state folder to {settings.state_dir}"
+    if token is None and not begun:
+        return Check("token", State.NOTE, "there is none yet: surefoot up makes one here, a node of a cluster gets ingest's")
     if token is None:
         return Check("token", State.NOT, f"there is none here: {copy}")
     if asked is None or asked.status is None:

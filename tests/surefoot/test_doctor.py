@@ -117,6 +117,16 @@ def test_an_ingest_that_is_not_there_is_one_missing_thing_and_a_missing_token_an
     assert done.exit_code == 1
 
 
+def test_a_machine_on_which_nothing_was_set_up_yet_is_not_ill_and_is_told_how_to_begin(tmp_path: Path, httpserver: HTTPServer) -> None:
+    done = called("--json", **{"STATE_DIR": str(tmp_path / "state"), "RING_DIR": str(tmp_path / "rings"), "INGEST__PORT": "9"})
+    told = checks(done)
+    assert told["ingest"] == ("note", "Surefoot was not started here yet: start it (surefoot up), or set ingest.url to where it is")
+    assert told["token"] == ("note", "there is none yet: surefoot up makes one here, a node of a cluster gets ingest's")
+    assert done.exit_code == 0
+    begun = {"STATE_DIR": str(tmp_path / "state"), "RING_DIR": str(tmp_path / "rings"), "INGEST__PORT": "9", "INGEST__TOKEN": TOKEN}
+    assert called(**begun).exit_code == 1, "what is set up and not there is missed"
+
+
 def test_a_node_without_an_agent_is_told_as_its_loss_would_not_be_noticed(tmp_path: Path, httpserver: HTTPServer) -> None:
     ingest(httpserver)
     none = checks(called("--json", **here(tmp_path, httpserver, AGENT__PORT="9")))
