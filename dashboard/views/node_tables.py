@@ -60,9 +60,8 @@ def _readings(sheet: Sheet, node: Node, devices: Sequence[DeviceNow]) -> None:
     for family in FAMILIES:
         mine = [d for d in devices if d.family == family.name]
         if mine and family is not COLLECTORS:
-            show(
-                div("sf-family", family.help.removeprefix("A ").capitalize(), span("sf-quiet", f" {len(mine)}") if len(mine) > 1 else None)
-            )
+            what = family.help.removeprefix("A ").removeprefix("An ")
+            show(div("sf-family", what[:1].upper() + what[1:], span("sf-quiet", f" {len(mine)}") if len(mine) > 1 else None))
             show(_one(mine[0], family, sheet.now) if family.identity == ("node",) else _many(mine, family, newest, sheet.now))
 
 
