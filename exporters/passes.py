@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from queue import SimpleQueue
 from typing import Final
 from zlib import crc32
@@ -38,11 +39,17 @@ class Outcome:
 
 
 class Runner:
-    """One collector and its thread, begun every `every` seconds. While a pass hangs no other one is begun."""
+    """One collector and its thread, begun every `every` seconds. While a pass hangs no other one is begun.
 
-    def __init__(self, name: str, collector: Collector, every: float, deadline: float, clock: Callable[[], float] = monotonic) -> None:
+    `make` makes the collector, in that thread; one that cannot be made is tried again at the next pass.
+    """
+
+    def __init__(
+        self, name: str, make: Callable[[], Collector], every: float, deadline: float, clock: Callable[[], float] = monotonic
+    ) -> None:
         self.name, self.every, self.deadline = name, every, deadline
-        self._collector = collector
+        self._make = make
+        self._collector: Collector | None = None
         self._clock = clock
         self._begun_at: float | None = None
         self._outcome: Outcome | None = None
@@ -58,7 +65,11 @@ class Runner:
     @property
     def stirred(self) -> bool:
         """Does the collector want to look before its time?"""
-        return isinstance(self._collector, Stirs) and not self.busy and self._collector.stirred()
+        try:
+            collector: object = self._collector
+            return isinstance(collector, Stirs) and not self.busy and collector.stirred()
+        except Exception:  # noqa: BLE001 - whose defect it is, it looks at its own pace
+            return False
 
     def begin(self, now: datetime) -> None:
         """Begins a pass, unless the last one still hangs."""
@@ -82,20 +93,30 @@ class Runner:
         while True:
             now = self._orders.get()
             began = self._clock()
-            readings: list[Accepted] = []
-            events: list[Event] = []
-            foreign: list[Foreign] = []
-            rejected, absent = 0, ""
+            outcome = self._pass(now)
+            self._outcome = replace(outcome, seconds=self._clock() - began)
+            self._begun_at = None
+
+    def _pass(self, now: datetime) -> Outcome:
+        """What the collector gives; of one that fails, what it gave before."""
+        events: list[Event] = []
+        foreign: list[Foreign] = []
+        readings: list[Accepted] = []
+        kept: Mapping[str, int] = {}
+        rejected, absent = 0, ""
+        try:
+            if self._collector is None:
+                self._collector = self._make()
             try:
                 readings, rejected = accept(_parted(self._collector.collect(now), events, foreign))
-                error = "" if not readings or any(reading.values for reading in readings) else "no value could be read"
-                if not readings and isinstance(self._collector, MayBeAbsent):
-                    absent = clean(self._collector.absent())
-            except Exception as e:  # noqa: BLE001 - a collector's defect must not take the other collectors with it
-                error = clean(f"{type(e).__name__}: {e}")
-            kept = self._collector.kept() if isinstance(self._collector, Keeps) else {}
-            self._outcome = Outcome(self.name, readings, rejected, self._clock() - began, error, events, kept, foreign, absent)
-            self._begun_at = None
+            finally:
+                kept = self._collector.kept() if isinstance(self._collector, Keeps) else {}
+            error = "" if not readings or any(reading.values for reading in readings) else "no value could be read"
+            if not readings and isinstance(self._collector, MayBeAbsent):
+                absent = clean(self._collector.absent())
+        except Exception as e:  # noqa: BLE001 - a collector's defect must not take the other collectors with it
+            error = clean(f"{type(e).__name__}: {e}")
+        return Outcome(self.name, readings, rejected, 0.0, error, events, kept, foreign, absent)
 
 
 def _parted(observed: Iterable[Observation], events: list[Event], foreign: list[Foreign]) -> Iterator[Reading]:
@@ -173,4 +194,4 @@ class Schedule:
 def runners_of(settings: Settings, site: Site, entries: Sequence[Entry], every: float | None = None) -> list[Runner]:
     """A runner for each collector; `every` in place of its own pace, where it is to work once."""
     paces = [(entry, every or entry.every or min(settings.agent.interval, entry.within)) for entry in entries]
-    return [Runner(entry.name, entry.make(site), pace, settings.agent.timeout) for entry, pace in paces]
+    return [Runner(entry.name, partial(entry.make, site), pace, settings.agent.timeout) for entry, pace in paces]

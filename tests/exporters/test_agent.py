@@ -280,16 +280,21 @@ def test_collectors_know_the_gpus_by_their_address_and_after_a_restart_at_once(
     tmp_path: Path, received: Received, site: Site, httpserver: HTTPServer
 ) -> None:
     (tmp_path / "state").mkdir()
-    sites: list[Site] = []
-    peek = Entry("peek", (), lambda site: sites.append(site) or OomCollector(site))  # type: ignore[func-returns-value]
+    sites: list[tuple[Site, dict[str, str]]] = []  # with the GPUs that are known when the collector is made
+
+    def make(site: Site) -> OomCollector:
+        sites.append((site, dict(site.gpus())))
+        return OomCollector(site)
+
+    peek = Entry("peek", (), make)
     entries = [next(entry for entry in COLLECTORS if entry.name == "gpu"), peek]
     known = {"0000:1b:00.0": "GPU-6b1c3a52-0000-4f31-9d0e-0000000000a0", "0000:5d:00.0": "GPU-6b1c3a52-0000-4f31-9d0e-0000000000a1"}
     for before in ({}, known):
         turned = Turned(Agent(settings_for(tmp_path), site, Sender(httpserver.url_for(""), "t", 30.0, node="node1"), entries))
-        assert sites[-1].gpus() == before
         for _ in range(3):
             turned.turn()
-        assert sites[-1].gpus() == known
+        site_of_it, at_first = sites[-1]
+        assert (at_first, site_of_it.gpus()) == (before, known)
         turned.agent.close()
 
 

@@ -48,7 +48,7 @@ class Stirred:
 def test_a_collector_that_is_stirred_looks_at_once_then_every_second_and_its_own_pace_stays() -> None:
     clock = [100.0]
     mine = Stirred(lambda: clock[0])
-    runner = Runner("mine", mine, 10.0, 5.0, lambda: clock[0])
+    runner = Runner("mine", lambda: mine, 10.0, 5.0, lambda: clock[0])
     schedule = Schedule([runner], "n")
 
     def until(end: float) -> None:

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -52,7 +53,7 @@ class Rig:
 
     def __init__(self, every: float = 1.0, **works: Callable[[], Iterable[Observation]]) -> None:
         self.clock = 100.0
-        self.runners = [Runner(name, Collected(work, 7), every, DEADLINE, lambda: self.clock) for name, work in works.items()]
+        self.runners = [Runner(name, partial(Collected, work, 7), every, DEADLINE, lambda: self.clock) for name, work in works.items()]
         self.schedule = Schedule(self.runners, "n")
 
     def answered(self, hung: str = "") -> None:
@@ -153,7 +154,7 @@ class Absent(Collected):
 def test_what_is_absent_is_told_only_where_nothing_was_read() -> None:
     outcomes = {}
     for name, work in {"none": lambda: [], "some": lambda: [reading(1)], "bad": fails}.items():
-        runner = Runner(name, Absent(work), 1.0, DEADLINE)
+        runner = Runner(name, partial(Absent, work), 1.0, DEADLINE)
         runner.begin(AT)
         end = time.monotonic() + 30
         while runner.busy and time.monotonic() < end:
@@ -171,3 +172,45 @@ def test_what_is_absent_is_told_only_where_nothing_was_read() -> None:
         judge.failed(outcome, 5.0)
     absent = {about.identity["collector"]: about.values["agent.absent"] for about in judge.readings(6.0)}
     assert absent == {"none": 1, "some": 0, "bad": 0}
+
+
+class Broken(Collected):
+    """A collector that says neither how far it has come nor whether it is stirred."""
+
+    def kept(self) -> dict[str, int]:
+        raise RuntimeError("forgotten")
+
+    def stirred(self) -> bool:
+        raise RuntimeError("not known")
+
+
+def test_one_that_cannot_be_made_or_say_how_far_it_came_fails_alone_and_is_made_again_later() -> None:
+    clock = [100.0]
+    tries = []
+
+    def make() -> Collected:
+        tries.append(clock[0])
+        if len(tries) == 1:
+            raise KeyError("no driver")
+        return Collected(lambda: [reading(3)])
+
+    runners = [
+        Runner("late", make, 1.0, DEADLINE, lambda: clock[0]),
+        Runner("broken", lambda: Broken(lambda: [reading(4), event("seen")]), 1.0, DEADLINE, lambda: clock[0]),
+    ]
+    schedule = Schedule(runners, "n")
+
+    def one() -> dict[str, Outcome]:
+        clock[0] += 2.0
+        schedule.turn(AT, clock[0])
+        end = time.monotonic() + 30
+        while any(runner.busy for runner in runners):
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        return {outcome.name: outcome for outcome in schedule.turn(AT, clock[0])}
+
+    first, second = one(), one()
+    assert first["late"].error == "KeyError: 'no driver'" and not second["late"].error and second["late"].readings
+    assert len(tries) == 2, "one that was made is made once"
+    for seen in (first, second):
+        assert seen["broken"].error == "RuntimeError: forgotten" and [e.id for e in seen["broken"].events] == ["seen"]
