@@ -85,7 +85,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class PageServer:
-    """Serves `pages` by path in background threads until closed. Raises SettingsError where the address cannot be had."""
+    """Serves `pages`, which may change, by path in background threads until closed. Raises SettingsError where it cannot listen."""
 
     def __init__(self, host: str, port: int, pages: dict[str, Page]) -> None:
         try:
@@ -97,7 +97,9 @@ class PageServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stops listening."""
+        """Stops listening; a second time does nothing."""
+        if not self._thread.is_alive():
+            return
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(1.0)

@@ -4,7 +4,8 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,7 @@ from exporters.agent import Agent
 from exporters.collector import Site
 from exporters.compat.registry import ForeignText, chosen
 from exporters.once import as_json, as_page, look
-from exporters.pages import PageServer, metrics_page
+from exporters.pages import Page, PageServer, metrics_page
 from exporters.sending.buffer import DiskBuffer
 from exporters.sending.dry import DryRun
 from exporters.sending.leftovers import folder_of
@@ -23,6 +24,7 @@ from exporters.sources.storage.unasked import NoProbes, no_usage
 from exporters.textfile import TextFile
 from pipeline.clock import monotonic, utcnow
 from pipeline.errors import SettingsError
+from pipeline.ownership import AlreadyOwned, owned
 from pipeline.secrets import ingest_token
 from pipeline.settings import Settings
 
@@ -72,25 +74,44 @@ def rehearse(settings: Settings, roots: Roots) -> None:
 
 
 def serve(settings: Settings, roots: Roots = HERE) -> None:
-    """Runs the agent until SIGTERM or SIGINT. Raises SettingsError where the page's address or the ingest token cannot be had."""
+    """Runs the agent until SIGTERM or SIGINT.
+
+    Raises SettingsError where the page's address, the state folder or the ingest token cannot be had; then nothing was touched.
+    """
     foreign: Sequence[ForeignText] = chosen(settings.agent.compat)
     token, stop = _token(settings), _stopped()
-    sender = Sender(
-        settings.ingest.endpoint,
-        token,
-        settings.agent.timeout,
-        node=settings.node,
-        flush_interval=settings.agent.flush_interval,
-        buffer_bytes=settings.agent.buffer_bytes,
-        leftovers=folder_of(settings.ring_dir),
-        buffer=_disk_buffer(settings),
-    )
-    written = TextFile(Path(settings.agent.textfile)) if settings.agent.textfile else None
-    agent = Agent(settings, site_of(settings, roots), sender, foreign=foreign, textfile=written)
-    pages = PageServer(settings.agent.host, settings.agent.port, {"/metrics": metrics_page(agent.board), "/healthz": agent.health})
-    loop(agent, settings.agent.ring_interval, stop)
-    pages.close()
-    agent.close()
+    pages: dict[str, Page] = {"/healthz": lambda: (503, "the agent is starting\n")}
+    server = PageServer(settings.agent.host, settings.agent.port, pages)
+    with closing(server), _alone(settings.state_dir):
+        sender = Sender(
+            settings.ingest.endpoint,
+            token,
+            settings.agent.timeout,
+            node=settings.node,
+            flush_interval=settings.agent.flush_interval,
+            buffer_bytes=settings.agent.buffer_bytes,
+            leftovers=folder_of(settings.ring_dir),
+            buffer=_disk_buffer(settings),
+        )
+        written = TextFile(Path(settings.agent.textfile)) if settings.agent.textfile else None
+        agent = Agent(settings, site_of(settings, roots), sender, foreign=foreign, textfile=written)
+        pages |= {"/metrics": metrics_page(agent.board), "/healthz": agent.health}
+        loop(agent, settings.agent.ring_interval, stop)
+        server.close()
+        agent.close()
+
+
+@contextmanager
+def _alone(state_dir: Path) -> Iterator[None]:
+    """Keeps other agents from the state folder: two would take each other's buffer and cursors for their own."""
+    with ExitStack() as held:
+        try:
+            held.enter_context(owned(state_dir / "agent.lock"))
+        except AlreadyOwned as e:
+            raise SettingsError(f"another agent (process {e.owner}) works in {state_dir}: stop that one, or set another state_dir") from e
+        except OSError as e:
+            raise SettingsError(f"cannot use the state folder {state_dir}: {e.strerror}; set state_dir in the settings") from e
+        yield
 
 
 def loop(agent: Agent, interval: float, stop: threading.Event) -> None:

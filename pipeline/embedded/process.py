@@ -1,12 +1,11 @@
 """`surefoot store`: the one process that owns the embedded database and lets all others in by ClickHouse's HTTP protocol."""
 
-import fcntl
 import os
 import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import structlog
@@ -18,6 +17,7 @@ from pipeline.embedded.tokens import forget_cut_short
 from pipeline.errors import DatabaseOwned, StoreUnavailable
 from pipeline.listening import cannot_listen
 from pipeline.migrate import migrate
+from pipeline.ownership import AlreadyOwned, owned
 from pipeline.secrets import store_password
 from pipeline.settings import Settings
 from pipeline.store import Store
@@ -58,18 +58,12 @@ def serve(settings: Settings, ready: Callable[[], None] | None = None) -> None:
 
 @contextmanager
 def _ownership(state_dir: Path) -> Iterator[None]:
-    """Hold the lock on the database's folder. It ends with the process, however the process ends."""
-    state_dir.mkdir(parents=True, exist_ok=True)
-    path = state_dir / "store.lock"
-    with path.open("a+", encoding="ascii") as file:
+    """Hold the lock on the database's folder."""
+    with ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            owner = path.read_text(encoding="ascii").strip() or "unknown"
-            raise DatabaseOwned(f"{state_dir / 'store'} is owned by process {owner}: stop that one, or set another state_dir") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+            held.enter_context(owned(state_dir / "store.lock"))
+        except AlreadyOwned as e:
+            raise DatabaseOwned(f"{state_dir / 'store'} is owned by process {e.owner}: stop that one, or set another state_dir") from None
         yield
 
 

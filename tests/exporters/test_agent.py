@@ -233,6 +233,25 @@ def test_an_agent_without_a_token_says_where_it_is_missing_and_makes_none(tmp_pa
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.parametrize("same", ["AGENT__PORT", "STATE_DIR"])
+def test_a_second_agent_is_refused_before_it_touches_what_the_first_one_keeps(tmp_path: Path, same: str) -> None:
+    env = environment(tmp_path)
+    other = environment(tmp_path / "other") | {f"SUREFOOT_{same}": env[f"SUREFOOT_{same}"]}
+    with subprocess.Popen([sys.executable, "-c", SERVE], env=env, cwd=ROOT, stderr=subprocess.DEVNULL) as first:
+        try:
+            page_of(int(env["SUREFOOT_AGENT__PORT"]))
+            kept = sorted(str(p) for p in (tmp_path / "state/agent.buffer").glob("*-l-*"))
+            done = subprocess.run(
+                [sys.executable, "-c", SERVE], env=other, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+            )
+            assert sorted(str(p) for p in (tmp_path / "state/agent.buffer").glob("*-l-*")) == kept
+        finally:
+            first.terminate()
+    said = f"another agent (process {first.pid}) works in {tmp_path}/state" if same == "STATE_DIR" else "cannot listen on 127.0.0.1"
+    assert done.returncode == 1 and said in done.stderr
+    assert not (tmp_path / "other/state").exists()
+
+
 def test_an_agent_without_ingest_stays_small_serves_its_page_and_ends_soon_after_sigterm(tmp_path: Path) -> None:
     env = environment(tmp_path)
     (tmp_path / "rings").mkdir()
