@@ -10,6 +10,7 @@ from alerts.detectors.verdict import Verdict
 from alerts.incidents.lifecycle import State, open_incident
 from alerts.transitions import LEADER
 from pipeline.catalog.faults import BY_NAME, HOST_DOWN, LAUNCHER_LOST, NODE_LEFT, RANK_STOPPED, RESTART_LOOP, TELEMETRY_LOST, Fault
+from pipeline.catalog.layers import Severity
 from pipeline.catalog.rules import rules_of
 from pipeline.records import FindingTransition, IncidentTransition
 
@@ -26,16 +27,34 @@ def incident_key(fault: Fault, node: str, rank: int | None, run: str, device: st
 def home(verdict: Verdict, incidents: Iterable[IncidentTransition]) -> IncidentTransition | None:
     """The open incident that `verdict` belongs to, or None: it is the first of a new one.
 
-    One with the same key; or, of faults that stop a run, one about the same attempt, or one whose next
-    attempt failed before it recovered. Lost telemetry and a host that is down are the same silence. A node's own fault joins what
-    befell a run there at about the same time.
+    One with the same key, or one about the same device that is as grave; or, of faults that stop a run, one about the same attempt, or
+    one whose next attempt failed before it recovered. Lost telemetry and a host that is down are the same silence. A node's own fault
+    joins what befell a run there at about the same time.
     """
     key = incident_key(verdict.fault, verdict.node, verdict.rank, verdict.run, verdict.device)
     unresolved = [i for i in incidents if i.new_state != State.RESOLVED]
     same_key = (i for i in unresolved if i.key == key)
+    same_device = (i for i in unresolved if i.run == verdict.run and _same_device(verdict, i))
     related = (i for i in unresolved if i.run == verdict.run and _related(verdict, i))
     beside = (i for i in unresolved if i.run in verdict.beside and _beside(verdict, i))
-    return next(chain(same_key, related, beside), None)
+    return next(chain(same_key, same_device, related, beside), None)
+
+
+def gravity(fault: Fault) -> int:
+    """0 for the gravest."""
+    return list(Severity).index(fault.severity)
+
+
+def _same_device(verdict: Verdict, incident: IncidentTransition) -> bool:
+    """Whether the incident is about the same device in the same layer: a cable that is down, flaps and is slow is one cable.
+
+    What is graver than the incident is one of its own: whoever was told of the lesser one must be told anew. What is as grave has the
+    same cause if it began at about the same time.
+    """
+    if not verdict.device or (incident.node, incident.device, incident.layer) != (verdict.node, verdict.device, verdict.fault.layer):
+        return False
+    lesser = gravity(verdict.fault) - gravity(BY_NAME[incident.fault])
+    return lesser > 0 or (lesser == 0 and incident.onset is not None and abs(verdict.onset - incident.onset) <= NEAR)
 
 
 def _beside(verdict: Verdict, incident: IncidentTransition) -> bool:
