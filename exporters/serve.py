@@ -67,10 +67,14 @@ def show(settings: Settings, roots: Roots, *, json: bool) -> None:
 
 
 def rehearse(settings: Settings, roots: Roots) -> None:
-    """The loop, until SIGTERM or SIGINT, with a line for each thing that would be sent. It sends, shows and keeps nothing."""
-    agent = Agent(settings, site_of(settings, roots), DryRun(sys.stdout), foreign=chosen(settings.agent.compat))
-    loop(agent, settings.agent.ring_interval, _stopped())
+    """The loop, until a signal or until nobody reads, with a line for each thing that would be sent. It sends, shows and keeps nothing."""
+    stop = _stopped()
+    printed = DryRun(sys.stdout, stop.set)
+    agent = Agent(settings, site_of(settings, roots), printed, foreign=chosen(settings.agent.compat))
+    loop(agent, settings.agent.ring_interval, stop)
     agent.close()
+    if printed.failure is not None:
+        raise printed.failure
 
 
 def serve(settings: Settings, roots: Roots = HERE) -> None:

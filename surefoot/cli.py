@@ -1,6 +1,8 @@
 """The command line. A command imports its room only when it is run, so that each loads no more than it needs."""
 
+import errno
 import logging
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -379,6 +381,20 @@ def doctor(settings: Settings, coverage: bool, as_json: bool) -> None:
     sys.exit(0 if well(checks) else 1)
 
 
+UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
 def main() -> None:
-    """The console script."""
-    cli.main(prog_name="surefoot")
+    """The console script. What cannot be printed is an error in one line, and where the reader has gone a quiet end."""
+    try:
+        try:
+            cli.main(prog_name="surefoot")
+        finally:
+            sys.stdout.flush()
+    except OSError as e:
+        if e.filename is not None or e.errno not in UNWRITTEN | {errno.EPIPE}:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left must not fail once more at the end
+        if e.errno in UNWRITTEN:
+            click.echo(f"surefoot: cannot write what is to be printed: {e.strerror}", err=True)
+        sys.exit(2 if e.errno in UNWRITTEN else 1)

@@ -1,7 +1,7 @@
 """What would be sent, a JSON object a line, instead of sending it."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 from opentelemetry.proto.metrics.v1.metrics_pb2 import NumberDataPoint, ScopeMetrics
@@ -16,8 +16,11 @@ class DryRun:
     queued = 0
     settled = -1  # not even what was there before the first part
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, unread: Callable[[], None] = lambda: None) -> None:
+        """`unread` is called where `out` takes nothing any more; `failure` says why then."""
         self._out = out
+        self._unread = unread
+        self.failure: OSError | None = None
 
     def send_records(self, records: Sequence[tuple[str, Record]]) -> None:
         """A line for each, under its event name."""
@@ -33,7 +36,7 @@ class DryRun:
 
     def flush(self) -> None:
         """Lets the reader see it."""
-        self._out.flush()
+        self._do(self._out.flush)
 
     def clock_offset(self) -> float | None:
         """Nobody was asked."""
@@ -48,7 +51,15 @@ class DryRun:
         self.flush()
 
     def _say(self, what: dict[str, object]) -> None:
-        self._out.write(json.dumps(what, default=str) + "\n")
+        self._do(lambda: self._out.write(json.dumps(what, default=str) + "\n"))
+
+    def _do(self, write: Callable[[], object]) -> None:
+        if self.failure is None:
+            try:
+                write()
+            except OSError as e:
+                self.failure = e
+                self._unread()
 
 
 def _point(point: NumberDataPoint) -> dict[str, object]:

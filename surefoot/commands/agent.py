@@ -47,7 +47,7 @@ def agent(
     Example:  surefoot agent --once
               surefoot agent --once --json --path.sysfs saved/sys --path.procfs saved/proc --path.kmsg saved/kmsg
     """
-    from exporters.serve import Roots, rehearse, serve, show
+    from exporters.serve import HERE, Roots, rehearse, serve, show
 
     if as_json and not once:
         raise click.UsageError("--json goes with --once")
@@ -57,6 +57,9 @@ def agent(
     given |= {"compat": compat} if compat else {}
     settings = settings.model_copy(update={"agent": AgentSettings.model_validate(settings.agent.model_dump() | given)})
     roots = Roots(procfs, sysfs, kmsg)
+    for option, given_path, usual in (("procfs", roots.proc, HERE.proc), ("sysfs", roots.sys, HERE.sys), ("kmsg", roots.kmsg, HERE.kmsg)):
+        if given_path != usual and not given_path.exists():
+            raise click.BadParameter(f"there is no {given_path}.", param_hint=f"'--path.{option}'")
     if once:
         show(settings, roots, json=as_json)
     elif dry_run:

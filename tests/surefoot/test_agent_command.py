@@ -53,7 +53,7 @@ def test_once_of_this_machine_says_what_is_absent_and_ends_with_0(tmp_path: Path
 def test_an_empty_tree_fails_no_command(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     folder = str(tmp_path / "empty")
-    done = called(tmp_path, "--once", "--json", "--path.procfs", folder, "--path.sysfs", folder, "--path.kmsg", folder + "/kmsg")
+    done = called(tmp_path, "--once", "--json", "--path.procfs", folder, "--path.sysfs", folder, "--path.kmsg", os.devnull)
     assert (done.exit_code, done.stderr) == (0, "")
     states = {one["name"]: one["state"] for one in json.loads(done.stdout)["collectors"]}
     assert states["disk"] == "failed" and states["cgroup"] == "absent"
@@ -108,3 +108,9 @@ def test_a_collector_that_hangs_costs_once_its_own_readings_and_no_more_than_the
     collectors = {one["name"]: one for one in json.loads(done.stdout)["collectors"]}
     assert (collectors["disk"]["state"], collectors["disk"]["why"]) == ("failed", "no answer within its deadline")
     assert collectors["host"]["state"] == "ok"
+
+
+@pytest.mark.parametrize("option", ["procfs", "sysfs", "kmsg"])
+def test_a_tree_that_is_not_there_is_an_error_and_not_a_machine_without_anything(option: str, tmp_path: Path) -> None:
+    done = called(tmp_path, "--once", f"--path.{option}", "/nope")
+    assert done.exit_code == 2 and f"Invalid value for '--path.{option}': there is no /nope." in done.output
