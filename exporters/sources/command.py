@@ -1,9 +1,12 @@
 """The output of a program: no shell, a deadline, and no more of it than is wanted."""
 
+import os
+import signal
 import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import IO, Final
 
 _TOLD: Final = 300  # characters of what it complains of
@@ -33,19 +36,26 @@ def output(argv: Sequence[str], timeout: float, most: int) -> str:
 def _run(argv: Sequence[str], complaints: IO[bytes], timeout: float, most: int) -> tuple[bytes, int, threading.Event]:
     """Its output, exit status, and whether it was killed for being late."""
     late = threading.Event()
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints) as process:
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, start_new_session=True) as process:
 
         def kill() -> None:
             late.set()
-            process.kill()
+            _end(process)
 
         timer = threading.Timer(timeout, kill)
         timer.start()
         try:
             told = process.stdout.read(most + 1) if process.stdout else b""
             if len(told) > most:
-                process.kill()
+                _end(process)
             process.wait()
         finally:
             timer.cancel()
     return told, process.returncode, late
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends it and all that it began: a wrapper's child holds the pipe open after the wrapper itself is gone."""
+    if process.returncode is None:  # not waited for, so that its number is still its own
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
