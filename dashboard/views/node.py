@@ -14,6 +14,7 @@ from dashboard.read import REFRESH, Sheet, settings
 from dashboard.views import node_tables
 from pipeline.nodes import Node, NodeState
 from pipeline.queries.node_disks import node_disks
+from pipeline.queries.node_gpus import node_gpus
 from pipeline.queries.node_history import node_history
 from pipeline.queries.node_incidents import node_incidents
 from pipeline.queries.node_mounts import node_mounts
@@ -189,12 +190,22 @@ def _over_time(name: str, minutes: int) -> None:
     hosts = sheet.rows(node_history, name, since, until, width=width, gap=gap)
     mounts = sheet.rows(node_mounts, name, since, until, width=width, limit=_MOUNTS)
     disks = sheet.rows(node_disks, name, since, until, width=width, gap=gap)
+    gpus = sheet.rows(node_gpus, name, since, until, width=width)
     if sheet.blank:
         return
     if not hosts:
         show(parts.empty("Its agent sent nothing in this window.", "Choose a longer window."))
         return
     drawn = (
+        (
+            "GPUs: share of the time busy, and of memory used",
+            {
+                "busiest": [(g.at, g.busiest) for g in gpus],
+                "idlest": [(g.at, g.idlest) for g in gpus],
+                "fullest memory": [(g.at, g.fullest) for g in gpus],
+            },
+            charts.SHARE,
+        ),
         (
             "Processors",
             {"busy": [(h.at, h.cpu_busy) for h in hosts], "waiting for I/O": [(h.at, h.cpu_iowait) for h in hosts]},

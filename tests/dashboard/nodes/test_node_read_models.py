@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from pipeline.catalog.metrics import CGROUP, HOST, MOUNT, Family
+from pipeline.catalog.metrics import GPU as REAL_GPU
 from pipeline.queries.collectors_failing import collectors_failing
 from pipeline.queries.launchers_now import launchers_now
 from pipeline.queries.mounts_fullest import FullestMount, mounts_fullest
 from pipeline.queries.node_disks import node_disks
 from pipeline.queries.node_events import node_events
 from pipeline.queries.node_failures import node_failures
+from pipeline.queries.node_gpus import GpuSlot, node_gpus
 from pipeline.queries.node_history import node_history
 from pipeline.queries.node_incidents import node_incidents
 from pipeline.queries.node_mounts import node_mounts
@@ -174,6 +176,22 @@ def test_the_history_of_mounts_is_of_the_fullest_and_of_disks_of_all_together(st
     assert [(d.at, d.read, d.written) for d in node_disks(store, "n", start, end, width=60, gap=30.0)] == [
         (minute, pytest.approx(1100), pytest.approx(7))
     ]
+
+
+def test_the_history_of_gpus_is_of_the_busiest_the_idlest_and_the_fullest(store: Store, machines: Any, minute: datetime) -> None:
+    """By hand: the means of 0.8 and 1.0, and of 0.2 and 0.4; 60 of 80 GB. A GPU that is lost tells nothing, and is none of them."""
+    age = (machines.now - minute).total_seconds()
+
+    def gpu(uuid: str, rows: dict[float, dict[str, Any]], node: str = "n") -> None:
+        machines.device(REAL_GPU, {"node": node, "uuid": uuid}, rows)
+
+    gpu("x", {age - 5: {"utilization": 0.8, "memory_used": 60 * GB, "memory_total": 80 * GB}, age - 15: {"utilization": 1.0}})
+    gpu("y", {age - 5: {"utilization": 0.2, "memory_used": 8 * GB, "memory_total": 80 * GB}, age - 15: {"utilization": 0.4}})
+    gpu("lost", {age - 5: {"up": 0}, age - 65: {"up": 0}})
+    gpu("z", {age - 5: {"utilization": 0.0}}, "other")
+    start, end = minute - timedelta(seconds=1), machines.now
+    assert node_gpus(store, "n", start, end, width=60) == [GpuSlot(minute, pytest.approx(0.9), pytest.approx(0.3), 0.75)]
+    assert node_gpus(store, "none", start, end, width=60) == []
 
 
 def test_events_of_a_node_are_its_newest_each_once(store: Store, machines: Any) -> None:
