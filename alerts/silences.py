@@ -5,13 +5,16 @@ the incident. A hold holds from its start to its end as its row names them, when
 closing it; so what was held back follows from the rows alone, also after a kill -9.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from pipeline.catalog.faults import BY_NAME as FAULTS
+from pipeline.catalog.layers import Layer, Severity
 from pipeline.errors import InputError
 from pipeline.hold_records import HoldTransition, MaintenanceTransition, PauseTransition, SilenceTransition
 from pipeline.records import IncidentTransition
+from pipeline.wording import nearest
 
 SILENCE, END_SILENCE = "silence", "end_silence"
 MAINTAIN, END_MAINTENANCE = "maintain", "end_maintenance"
@@ -20,6 +23,7 @@ ASKS = frozenset({SILENCE, END_SILENCE, MAINTAIN, END_MAINTENANCE, PAUSE, RESUME
 """The kinds of requests about holds."""
 
 KEYS = ("node", "device", "run", "rank", "fault", "layer", "severity")
+_WORDS: Mapping[str, Collection[str]] = {"fault": FAULTS, "layer": [*map(str, Layer)], "severity": [*map(str, Severity)]}  # all there are
 ENDED = "ended"
 Labels = Mapping[str, frozenset[str]]
 
@@ -41,6 +45,8 @@ def parse(matcher: str) -> dict[str, str]:
             raise InputError(f"{part.strip()!r} is no part of a matcher; write KEY=VALUE[,KEY=VALUE], for example node=node-7")
         if key not in KEYS:
             raise InputError(f"unknown key {key!r} in a matcher; known are {', '.join(KEYS)}")
+        if value not in _WORDS.get(key, {value}):
+            raise InputError(f"there is no {key} {value!r}{nearest(value, _WORDS[key])}")
         if key in parts:
             raise InputError(f"{key} stands twice in {matcher!r}, and one incident has only one")
         parts[key] = value.lower() if key == "node" else value
@@ -105,10 +111,11 @@ def _quiet(labels: Labels, held: Iterable[HoldTransition], at: datetime) -> Held
 def withheld(held: Iterable[HoldTransition], now: datetime, incident: IncidentTransition | None, nodes: Iterable[str]) -> Held | None:
     """What keeps Surefoot from acting on `nodes` because of `incident` (None: a person asked); None where it may act.
 
-    A pause holds for everything, also for what a person asks; a maintenance window for what it is about.
+    A pause holds for everything, also for what a person asks; a maintenance window for what it is about. Of several the one that holds
+    longest is named.
     """
     labels = labels_of(incident, nodes) if incident else None
-    for hold in held:
+    for hold in sorted(held, key=_ends, reverse=True):
         if not hold.holds(now):
             continue
         mine = isinstance(hold, MaintenanceTransition) and labels is not None and agrees(hold.matcher, labels)
@@ -118,8 +125,13 @@ def withheld(held: Iterable[HoldTransition], now: datetime, incident: IncidentTr
 
 
 def paused(held: Iterable[HoldTransition], now: datetime) -> str:
-    """Why no action is issued at all; "" while acting is not paused."""
-    return next((described(h) for h in held if isinstance(h, PauseTransition) and h.holds(now)), "")
+    """Why no action is issued at all, and of several pauses until when the longest lasts; "" while acting is not paused."""
+    there = [hold for hold in held if isinstance(hold, PauseTransition) and hold.holds(now)]
+    return described(max(there, key=_ends)) if there else ""
+
+
+def _ends(hold: HoldTransition) -> datetime:
+    return hold.ends_at or datetime.max.replace(tzinfo=UTC)
 
 
 def described(hold: HoldTransition) -> str:

@@ -8,8 +8,7 @@ launcher hands to its ranks (`surefoot.hook.layout`).
 
 import os
 import socket
-from collections.abc import Collection, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -49,6 +48,7 @@ from pipeline.setting_values import (
     WebUrl,
     no_truth,
 )
+from pipeline.wording import nearest
 
 BETWEEN_STEPS: Final = "between_steps"  # a limit's name beside the phases': what a trainer does outside any
 ANYWHERE: Final = frozenset({"0.0.0.0", "::"})  # to listen there is to listen on every address
@@ -309,7 +309,7 @@ def load(path: Path | None = None) -> Settings:
     named = file_of(path)
     given = setting_file.read(named) if named else {}
     for key in given.keys() - Settings.model_fields.keys():
-        raise SettingsError(f"unknown setting {key}{_nearest(key, Settings.model_fields)}")
+        raise SettingsError(f"unknown setting {key}{nearest(key, Settings.model_fields)}")
     take(Settings.model_fields)
     try:
         return Settings(**given)
@@ -359,12 +359,7 @@ def _explain(error: ValidationError) -> str:
         "agent.kubernetes": KubernetesSettings,
     }
     inside = next((kind.model_fields for name, kind in listed.items() if parent.startswith(name)), group(Settings.model_fields, parent))
-    return f"unknown setting {key}{_nearest(last, inside)}"
-
-
-def _nearest(word: str, known: Collection[str]) -> str:
-    found = get_close_matches(word, known, 1)
-    return f"; did you mean {found[0]}?" if found else f"; known are {', '.join(sorted(known))}"
+    return f"unknown setting {key}{nearest(last, inside)}"
 
 
 def all_keys() -> Iterator[str]:

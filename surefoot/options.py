@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
+from pipeline.catalog.facts import MAX_WHAT
 from pipeline.catalog.runs import check_run
+from pipeline.errors import InputError
 
 
 class Seconds(click.FloatRange):
@@ -33,6 +35,24 @@ class Folder(click.Path):
         if value == "":
             self.fail("it must not be empty.", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class Sentence(click.ParamType[str]):
+    """A sentence that stands in pages, tables and terminals: one line of printable text, not without bounds, nor empty unless `empty`."""
+
+    name = "text"
+
+    def __init__(self, *, empty: bool = False) -> None:
+        self._empty = empty
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = " ".join(str(value).split())
+        name = param.opts[0] if param else "it"
+        if len(text) > MAX_WHAT or not (text or self._empty):
+            raise InputError(f"{name} must be 1 to {MAX_WHAT} characters: a sentence for whoever reads it later")
+        if not text.isprintable():
+            raise InputError(f"{name} must be plain text, without control characters")
+        return text
 
 
 class RunId(click.ParamType[str]):

@@ -7,11 +7,12 @@ from uuid import uuid4
 
 import click
 
-from pipeline.catalog.facts import MAX_WHAT, ChangeKind
+from pipeline.catalog.facts import ChangeKind
 from pipeline.clock import utcnow
 from pipeline.errors import InputError
 from pipeline.settings import Settings
 from surefoot.commands.times import moment, span
+from surefoot.options import Sentence
 
 _AHEAD = timedelta(seconds=60)  # ingest keeps nothing from further ahead
 
@@ -27,10 +28,10 @@ def change() -> None:
 
 @change.command()
 @click.option("--kind", required=True, type=click.Choice([k.value for k in ChangeKind]), help="What sort of thing was changed.")
-@click.option("--what", required=True, help="What was changed, for the person who looks for a cause.")
+@click.option("--what", required=True, type=Sentence(), help="What was changed, for the person who looks for a cause.")
 @click.option("--node", "nodes", multiple=True, help="A node that it is about; may be given again. Without it: everything.")
 @click.option("--at", help="When it took effect: 2026-11-30T14:05 (UTC), 14:05, or 2h for two hours ago. Default: now.")
-@click.option("--actor", help="Who changed it. Default: you.")
+@click.option("--actor", type=Sentence(), help="Who changed it. Default: you.")
 @click.pass_obj
 def add(settings: Settings, kind: str, what: str, nodes: tuple[str, ...], at: str | None, actor: str | None) -> None:
     """Record a change. Goes through ingest, so it works from every machine that can reach it.
@@ -44,9 +45,6 @@ def add(settings: Settings, kind: str, what: str, nodes: tuple[str, ...], at: st
 
     now = utcnow()
     when = moment(at, now) if at else now
-    what = " ".join(what.split())
-    if not 1 <= len(what) <= MAX_WHAT:
-        raise InputError(f"--what must be 1 to {MAX_WHAT} characters: say in a sentence what was changed")
     if when > now + _AHEAD:
         raise InputError(f"--at {at} lies ahead: record a change when it is made")
     names = sorted({n.strip().lower() for given in nodes for n in given.split(",") if n.strip()})

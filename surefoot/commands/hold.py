@@ -11,6 +11,7 @@ import click
 from pipeline.clock import utcnow
 from pipeline.errors import InputError
 from pipeline.settings import Settings
+from surefoot.options import Sentence
 
 if TYPE_CHECKING:
     from pipeline.hold_records import HoldTransition
@@ -23,9 +24,9 @@ UNHEARD = "asked for, but no leader has answered within 5 s: is `surefoot jobs` 
 
 _lasts = click.option("--for", "lasts", metavar="SPAN", help="How long: 30m, 2h, 1h30m, 2d.")
 _until = click.option("--until", metavar="TIME", help="Until when: 2026-12-01T08:00Z.")
-_reason = click.option("--reason", required=True, help="Why; it stands in pages, timeline and console.")
-_why = click.option("--reason", default="", help="Why.")
-_owner = click.option("--owner", help="Whose it is. Default: you.")
+_reason = click.option("--reason", required=True, type=Sentence(), help="Why; it stands in pages, timeline and console.")
+_why = click.option("--reason", default="", type=Sentence(empty=True), help="Why.")
+_owner = click.option("--owner", type=Sentence(), help="Whose it is. Default: you.")
 _json = click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 _all = click.option("--all", "everything", is_flag=True, help="Also those that ended within the last day.")
 

@@ -70,6 +70,9 @@ def test_a_matcher_agrees_where_all_its_parts_do(matcher: str, agree: bool) -> N
         ("node=a,node=b", "node stands twice"),
         ("rank=3", "together with the run or node"),
         ("run=r,rank=three", "rank must be a number"),
+        ("fault=rank_crashed", "there is no fault 'rank_crashed'; did you mean rank_crash?"),
+        ("severity=bad", "there is no severity 'bad'; known are critical, error, info, warning"),
+        ("layer=storege,node=a", "there is no layer 'storege'; did you mean storage?"),
     ],
 )
 def test_a_matcher_that_is_none_is_refused_with_what_to_write(matcher: str, said: str) -> None:
@@ -145,6 +148,12 @@ def test_a_silence_stops_no_action_a_maintenance_window_stops_those_on_its_node_
     assert quiet(incident(), [pause], at(5)) is None, "pages go on while acting is paused"
     assert paused([pause], at(5)) == "acting is paused until 2026-11-30 13:00:00 UTC by ann: rack move"
     assert paused([pause, window], at(61)) == ""
+    longer, open_ended = replace(pause, ends_at=at(90), reason="more"), replace(pause, ends_at=None, reason="until I say so")
+    assert paused([pause, longer], at(5)) == "acting is paused until 2026-11-30 13:30:00 UTC by ann: more"
+    for several in ([open_ended, pause, longer], [pause, longer, open_ended]):
+        assert paused(several, at(5)) == "acting is paused by ann: until I say so"
+        told = withheld(several, at(5), None, {"b"})
+        assert told is not None and told.reason == "acting is paused by ann: until I say so", "of several the one that holds longest"
 
 
 # --- whatever the rows -----------------------------------------------------------------------

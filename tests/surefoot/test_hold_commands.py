@@ -214,3 +214,19 @@ def test_every_command_has_help_with_an_example(surefoot: Surefoot, words: tuple
     shown = surefoot(*words, "--help")
     assert shown.exit_code == 0
     assert f"Example:  surefoot {words[0]}" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("", "--reason must be 1 to 500 characters"),
+        (" \n ", "--reason must be 1 to 500 characters"),
+        ("x" * 501, "--reason must be 1 to 500 characters"),
+        ("red \x1b[31m alert", "--reason must be plain text, without control characters"),
+        ("not text \udcff", "--reason must be plain text, without control characters"),
+    ],
+)
+@pytest.mark.parametrize("words", ["silence add node=a --for 1h", "maintenance add node=a --for 1h", "actions pause"])
+def test_a_reason_that_cannot_stand_in_a_page_is_refused(surefoot: Surefoot, words: str, reason: str, said: str) -> None:
+    done = surefoot(*words.split(), "--reason", reason)
+    assert done.exit_code == 2 and said in done.output
