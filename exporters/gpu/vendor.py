@@ -9,12 +9,13 @@ from exporters.gpu.inventory import Inventory
 from exporters.gpu.readings import Readings, lost_event
 from exporters.sources import procfs
 from exporters.sources.calls import Calls
-from exporters.sources.gpu import pci
 from exporters.sources.gpu.accelerator import Device, Driver, Found, Lost, NoDriver, Roll, Seen
+from exporters.sources.gpu.pci import Bus
 from exporters.sources.gpu.vendors import Vendor
 from pipeline.clock import monotonic
 
 _ROLL: Final = "roll"
+LOOK: Final = 60.0  # seconds between two looks for a driver where the bus shows no device for it: one that hides its bus may have one
 _PATIENCE: Final = 10.0  # seconds after which a driver that does not even list its GPUs hangs; loading one takes its time
 
 
@@ -24,6 +25,8 @@ class VendorGpus:
     def __init__(self, site: Site, vendor: Vendor, clock: Callable[[], float] = monotonic) -> None:
         self._site, self._vendor, self._clock = site, vendor, clock
         self._driver: Driver | None = None
+        self._bus = Bus(site.sys)
+        self._looked: float | None = None  # when no driver was found, monotonic
         self._inventory = Inventory(site.kept, vendor.name)
         self._readings = Readings(site)
         self._boot = procfs.boot_id(site.proc)
@@ -43,6 +46,8 @@ class VendorGpus:
 
         Raises OSError where the driver of a machine that has GPUs cannot be asked.
         """
+        if self._looked is not None and self._clock() - self._looked < LOOK and not self._expected():
+            return
         patience = self._site.probe_timeout / (2 if self._found else 1)  # a driver that is being started takes longer
         answered = self._call_the_roll(now, self._clock() + max(patience, self._vendor.listing))
         end = self._clock() + self._site.probe_timeout
@@ -80,6 +85,7 @@ class VendorGpus:
         if outcome is None:
             if self._rolls.hung(_ROLL) is None:
                 self._found = {}
+                self._looked = self._clock()
                 if self._inventory.uuids():
                     raise OSError("the GPU driver's library is gone")
             return False
@@ -90,7 +96,7 @@ class VendorGpus:
 
     def _expected(self) -> bool:
         """Whether there is, or was, a GPU of this vendor here by what the bus or the agent before says."""
-        return bool(self._inventory.uuids()) or bool(pci.of_vendor(self._site.sys, self._vendor.pci))
+        return bool(self._inventory.uuids()) or self._bus.has(self._vendor.pci)
 
     def _roll(self, renew: bool, hanging: frozenset[str]) -> Roll | None:
         self._driver = self._driver or self._vendor.load(self._site.proc, self._site.sys)

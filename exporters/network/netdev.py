@@ -43,7 +43,7 @@ class NetdevCollector:
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The interfaces' readings; none where there is none."""
         ports = infiniband.ports_of_netdevs(self._site.sys)
-        for one in netdev.interfaces(self._site.sys):
+        for one in netdev.interfaces(self._site.sys, STATISTICS.values()):
             values = _values(one, ethtool.pauses(self._statistics(one.name)))
             values["netdev.speed.best"] = self._best.of(one.name, one.speed if one.carrier else None)
             yield Reading(NETDEV, {"node": self._site.node, "netdev": one.name}, values, _attributes(one, ports.get(one.name, "")))

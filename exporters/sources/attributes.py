@@ -16,10 +16,11 @@ def text(path: str | Path) -> str | None:
     except (OSError, ValueError):  # ValueError: a path that cannot be one
         return None
     try:
-        with open(opened, "rb", buffering=0) as file:
-            return _whole_file(file.fileno()).decode("utf-8", "surrogateescape").strip()
+        return _whole_file(opened).decode("utf-8", "surrogateescape").strip()
     except OSError:
         return None
+    finally:
+        os.close(opened)
 
 
 def _whole_file(opened: int) -> bytes:

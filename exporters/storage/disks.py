@@ -8,8 +8,7 @@ from typing import Final
 from exporters.collector import Reading, Site
 from exporters.sources import procfs
 from exporters.sources.procfs import Disk
-from exporters.sources.storage import disks
-from exporters.sources.storage.disks import Block
+from exporters.sources.storage.disks import Block, Blocks
 from pipeline.catalog.metrics import DISK
 
 # Memory, loop-back and removable devices, and partitions, whose traffic is counted on their disk already.
@@ -21,6 +20,7 @@ class DiskCollector:
 
     def __init__(self, site: Site) -> None:
         self._site = site
+        self._blocks = Blocks(site.sys)
 
     def absent(self) -> str:
         """No disk but memory and loop devices."""
@@ -29,9 +29,10 @@ class DiskCollector:
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The disks' readings. Raises OSError where the kernel has no list of them."""
         boot = procfs.cpu(self._site.proc, self._site.ticks).boot
-        for disk in procfs.disks(self._site.proc):
-            if not _NOT_DISKS.fullmatch(disk.name):
-                yield _disk(self._site.node, disk, disks.block(self._site.sys, disk.name), boot)
+        here = [disk for disk in procfs.disks(self._site.proc) if not _NOT_DISKS.fullmatch(disk.name)]
+        self._blocks.keep([disk.name for disk in here])
+        for disk in here:
+            yield _disk(self._site.node, disk, self._blocks.of(disk.name), boot)
 
 
 def _disk(node: str, disk: Disk, block: Block, boot: float | None) -> Reading:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from exporters.collector import Reading, Site
 from exporters.encode import accept
 from exporters.sources.storage import disks, nvme, probes
-from exporters.sources.storage.disks import Block
+from exporters.sources.storage.disks import Block, Blocks
 from exporters.sources.storage.probes import Smart, ThreadProbes
 from exporters.storage.disk_health import DiskHealthCollector
 from pipeline.clock import utcnow
@@ -66,9 +66,9 @@ def test_the_command_is_get_log_page_two_of_the_whole_controller_in_the_kernels_
 
 
 def test_errors_state_and_model_are_the_kernels() -> None:
-    assert disks.block(FIXTURES / "sys", "sda") == Block(0x1F, True, "FAST SSD 960")
-    assert disks.block(FIXTURES / "sys", "nvme0n1") == Block(None, False, "NVME 3T2")
-    assert disks.block(FIXTURES / "sys", "dm-0") == Block(None, None, "")
+    assert Blocks(FIXTURES / "sys").of("sda") == Block(0x1F, True, "FAST SSD 960")
+    assert Blocks(FIXTURES / "sys").of("nvme0n1") == Block(None, False, "NVME 3T2")
+    assert Blocks(FIXTURES / "sys").of("dm-0") == Block(None, None, "")
 
 
 def test_a_controller_is_told_of_under_its_disks_name_and_one_elsewhere_is_not_asked() -> None:
@@ -126,4 +126,26 @@ def test_any_bytes_in_a_disks_files_give_values_or_none_and_never_an_error(tmp_p
     for file in ("ioerr_cnt", "state", "model"):
         (sys / "block/sda/device" / file).write_bytes(junk)
     (sys / "class/nvme/nvme0/hwmon0/temp1_input").write_bytes(junk)
-    disks.block(sys, "sda"), disks.temperature(sys, "nvme0"), disks.controllers(sys)
+    Blocks(sys).of("sda"), disks.temperature(sys, "nvme0"), disks.controllers(sys)
+
+
+def test_another_disk_under_the_same_name_has_its_own_model_and_state(tmp_path: Path) -> None:
+    blocks = Blocks(tmp_path)
+    assert blocks.of("sda") == Block(None, None, "")
+    old = _disk_device(tmp_path, "sda", "OLD ONE")
+    assert blocks.of("sda") == Block(0, True, "OLD ONE")
+    (old / "state").write_text("offline\n")
+    (old / "ioerr_cnt").write_text("0x7\n")
+    assert blocks.of("sda") == Block(7, False, "OLD ONE")
+    old.rename(tmp_path / "taken out")
+    assert blocks.of("sda") == Block(None, None, "")
+    _disk_device(tmp_path, "sda", "NEW ONE")
+    assert blocks.of("sda") == Block(0, True, "NEW ONE")
+
+
+def _disk_device(sys: Path, name: str, model: str) -> Path:
+    device = sys / "block" / name / "device"
+    device.mkdir(parents=True)
+    for file, told in {"state": "running", "ioerr_cnt": "0x0", "model": model}.items():
+        (device / file).write_text(f"{told}\n")
+    return device

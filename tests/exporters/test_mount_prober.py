@@ -193,3 +193,28 @@ def test_the_probing_process_ends_when_the_agent_is_gone() -> None:
     while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
         assert time.monotonic() < end, "the child outlived its agent"
         time.sleep(0.02)
+
+
+def test_a_thread_that_has_answered_is_used_again_and_one_that_hangs_is_not_waited_for() -> None:
+    release = threading.Event()
+
+    def probe(path: str) -> tuple[int, str]:
+        if path == "/hung":
+            release.wait(30)
+        return (threading.get_ident(), path)
+
+    probes = ThreadProbes(probe, 5.0)
+    threads = set()
+    for path in ("/a", "/b", "/c"):
+        probes.ask(path)
+        (answer,) = probes.answers(10.0)
+        assert answer.found and answer.found[1] == path
+        threads.add(answer.found[0])
+    assert len(threads) == 1
+    probes.ask("/hung")
+    probes.ask("/d")
+    (answer,) = probes.answers(10.0)
+    assert answer.found and answer.found[1] == "/d" and answer.found[0] not in threads
+    release.set()
+    (answer,) = probes.answers(10.0)
+    assert answer.path == "/hung" and answer.found and answer.found[0] in threads

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from exporters.collector import Site
 from exporters.encode import accept
-from exporters.network.netdev import NetdevCollector
+from exporters.network.netdev import STATISTICS, NetdevCollector
 from exporters.sources.network import ethtool, netdev
 from exporters.sources.network.ethtool import Pauses, Statistics, pauses
 from pipeline.clock import utcnow
@@ -36,7 +36,7 @@ def test_only_real_devices_and_bonds_are_told_of_and_no_virtual_function(tmp_pat
         "veth1/carrier": "1",
         "bond0/bonding/x": "",
     }
-    found = list(netdev.interfaces(tree(tmp_path, files)))
+    found = list(netdev.interfaces(tree(tmp_path, files), STATISTICS.values()))
     assert [(one.name, one.bond, one.driver) for one in found] == [("bond0", True, "bonding"), ("eth0", False, "ice")]
 
 
@@ -44,7 +44,7 @@ def test_only_real_devices_and_bonds_are_told_of_and_no_virtual_function(tmp_pat
     ("speed", "expected"), [("100000", 12.5e9), ("-1", None), ("4294967295", None), ("0", None), ("", None), ("fast", None)]
 )
 def test_a_speed_is_bytes_a_second_and_none_without_a_link(tmp_path: Path, speed: str, expected: float | None) -> None:
-    (one,) = netdev.interfaces(tree(tmp_path, {"eth0/device/uevent": "", "eth0/speed": speed}))
+    (one,) = netdev.interfaces(tree(tmp_path, {"eth0/device/uevent": "", "eth0/speed": speed}), ())
     assert one.speed == expected
 
 

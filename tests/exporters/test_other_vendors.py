@@ -16,7 +16,7 @@ from exporters.gpu.collector import GpuCollector
 from exporters.gpu.vendor import VendorGpus
 from exporters.sources.gpu import ascend
 from exporters.sources.gpu.amdgpu import AmdGpu
-from exporters.sources.gpu.vendors import VENDORS
+from exporters.sources.gpu.vendors import VENDORS, Vendor
 from pipeline.catalog.metrics import GPU
 from pipeline.records import Event
 
@@ -148,3 +148,23 @@ def test_one_vendors_trouble_leaves_the_others_their_readings(tree: Path, tmp_pa
     assert len(of(list(GpuCollector(bare(tmp_path, tree), (AMD, HUAWEI)).collect(AT)))) == 1
     with pytest.raises(OSError, match="npu-smi ended with 1"):
         list(GpuCollector(bare(tmp_path, tree), (HUAWEI,)).collect(AT))
+
+
+def test_a_driver_is_looked_for_rarely_where_the_bus_has_no_device_and_at_once_where_one_appears(tmp_path: Path) -> None:
+    clock, looks = [1000.0], []
+
+    def load(proc: Path, sys: Path) -> None:
+        looks.append(clock[0])
+
+    gpus = VendorGpus(Site("n", proc=tmp_path, sys=tmp_path, probe_timeout=10.0), Vendor("other", "Other", 0x1234, load), lambda: clock[0])
+    for second in (1000.0, 1004.0, 1059.0, 1060.0, 1064.0):
+        clock[0] = second
+        assert list(gpus.collect(AT)) == []
+    assert looks == [1000.0, 1060.0]
+    device = tmp_path / "bus/pci/devices/0000:01:00.0"
+    device.mkdir(parents=True)
+    (device / "vendor").write_text("0x1234\n")
+    (device / "class").write_text("0x030200\n")
+    clock[0] = 1068.0
+    assert list(gpus.collect(AT)) == []
+    assert looks == [1000.0, 1060.0, 1068.0]

@@ -104,3 +104,10 @@ def test_a_mount_is_read_only_as_process_1_sees_it_not_as_a_sandbox_shows_it_and
     assert [m.read_only for m in procfs.mounts(tmp_path)] == [True, True, True, True]
     (tmp_path / "1/mountinfo").write_text(tree("rw", "ro"))
     assert {m.mount_point: m.read_only for m in procfs.mounts(tmp_path)} == {"/": False, "/data": True, "/mine": True, "/other": True}
+
+
+def test_a_mount_that_changes_is_told_as_it_is_now(tmp_path: Path) -> None:
+    (tmp_path / "self").mkdir()
+    for options, source, read_only in [("rw", "/dev/a", False), ("rw", "/dev/a", False), ("ro", "/dev/a", True), ("rw", "/dev/b", False)]:
+        (tmp_path / "self/mountinfo").write_text(f"1 0 8:1 / /m {options} - ext4 {source} rw\n")
+        assert procfs.mounts(tmp_path) == [Mount("/m", source, "ext4", "8:1", read_only)]

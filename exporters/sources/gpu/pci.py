@@ -1,5 +1,6 @@
 """PCI addresses in one form: NVML, sysfs, the kernel log and npu-smi write the same address in different ways."""
 
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -20,17 +21,25 @@ def normal(address: str) -> str:
     return f"{domain:04x}:{bus:02x}:{device:02x}.{function}" if device < 32 else ""
 
 
-def of_vendor(sys: Path, vendor: int, classes: tuple[int, ...] = DISPLAY) -> list[str]:
-    """Addresses of the devices that `vendor` made and that are of one of `classes`, as the kernel found them on the bus."""
-    folders = _folders(sys / "bus/pci/devices")
-    return sorted(normal(one.name) for one in folders if _hex(one / "vendor") == vendor and (_hex(one / "class") or 0) >> 8 in classes)
+class Bus:
+    """What the kernel found on the bus, read once a device: of one that is listed again, only that it is."""
 
+    def __init__(self, sys: Path) -> None:
+        self._root = sys / "bus/pci/devices"
+        self._known: dict[tuple[str, int], tuple[int | None, int]] = {}  # vendor and class, by name and the kernel's number of its entry
 
-def _folders(root: Path) -> list[Path]:
-    try:
-        return list(root.iterdir())
-    except OSError:
-        return []
+    def has(self, vendor: int, classes: tuple[int, ...] = DISPLAY) -> bool:
+        """Is there a device that `vendor` made and that is of one of `classes`, now?"""
+        try:
+            with os.scandir(self._root) as listed:
+                there = [(one.name, one.inode()) for one in listed]
+        except OSError:
+            there = []
+        self._known = {key: self._known.get(key) or self._read(key[0]) for key in there}
+        return any(maker == vendor and kind in classes for maker, kind in self._known.values())
+
+    def _read(self, name: str) -> tuple[int | None, int]:
+        return _hex(self._root / name / "vendor"), (_hex(self._root / name / "class") or 0) >> 8
 
 
 def _hex(path: Path) -> int | None:

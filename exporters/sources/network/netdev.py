@@ -5,7 +5,7 @@ speed (EINVAL), one without a link the speed -1.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -30,8 +30,9 @@ class Interface:
     statistics: Mapping[str, int]
 
 
-def interfaces(sys: Path) -> Iterator[Interface]:
-    """The interfaces that are real devices, and bonds; not the virtual functions that a device here has given away."""
+def interfaces(sys: Path, wanted: Iterable[str]) -> Iterator[Interface]:
+    """The interfaces that are real devices, and bonds; not the virtual functions that a device here has given away. Of the statistics only
+    those in `wanted` are read."""
     for name in entries(sys / "class/net"):
         folder = f"{sys}/class/net/{name}"
         bond = os.path.exists(f"{folder}/bonding")
@@ -41,7 +42,7 @@ def interfaces(sys: Path) -> Iterator[Interface]:
             continue
         told = uevent(f"{folder}/device")
         mbits = number(f"{folder}/speed")
-        counts = ((one, number(f"{folder}/statistics/{one}")) for one in entries(f"{folder}/statistics"))
+        counts = ((one, number(f"{folder}/statistics/{one}")) for one in wanted)
         yield Interface(
             name,
             bond,

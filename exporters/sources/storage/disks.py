@@ -1,6 +1,8 @@
 """What /sys/block says about a disk beside its traffic: errors, state, and which NVMe controller it belongs to."""
 
+import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -20,11 +22,33 @@ class Block:
     model: str
 
 
-def block(sys: Path, name: str) -> Block:
-    """The disk `name` (as in diskstats). `sys` is the root, /sys on a live machine."""
-    device = sys / "block" / name.replace("/", "!") / "device"
-    state = text(device / "state")
-    return Block(number(device / "ioerr_cnt"), None if not state else state in _WELL, text(device / "model") or "")
+class Blocks:
+    """Reads what /sys/block says. A disk's model is read once, and anew when another disk has come under its name. `sys` is the root,
+    /sys on a live machine."""
+
+    def __init__(self, sys: Path) -> None:
+        self._sys = sys
+        self._models: dict[str, tuple[int, str]] = {}  # by name: the kernel's number of the device's folder, and what was read there
+
+    def of(self, name: str) -> Block:
+        """The disk `name` (as in diskstats)."""
+        device = f"{self._sys}/block/{name.replace('/', '!')}/device"
+        state = text(f"{device}/state")
+        return Block(number(f"{device}/ioerr_cnt"), None if not state else state in _WELL, self._model(name, device))
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Forgets the disks that are not among `names`."""
+        self._models = {name: self._models[name] for name in names if name in self._models}
+
+    def _model(self, name: str, device: str) -> str:
+        try:
+            folder = os.stat(device).st_ino  # a device that the kernel finds has a number of its own
+        except OSError:
+            return ""
+        known = self._models.get(name)
+        if known is None or known[0] != folder or not known[1]:
+            known = self._models[name] = (folder, text(f"{device}/model") or "")
+        return known[1]
 
 
 def controllers(sys: Path) -> list[str]:

@@ -4,6 +4,7 @@ Its parameters are spread over /proc/fs/lustre, /sys/fs/lustre and /sys/kernel/d
 each is looked for in all of them.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -102,9 +103,11 @@ def _target(name: str, kind: str, places: list[Path]) -> Target:
 def _folders(proc: Path, sys: Path, kind: str) -> dict[str, list[Path]]:
     """The folders of each device of `kind`, by its name."""
     found: dict[str, list[Path]] = {}
-    for root in (sys / "fs/lustre", sys / "kernel/debug/lustre", proc / "fs/lustre"):
+    for root in (f"{sys}/fs/lustre", f"{sys}/kernel/debug/lustre", f"{proc}/fs/lustre"):
+        if not os.path.isdir(root):  # nearly everywhere
+            continue
         try:
-            names = [path for path in (root / kind).iterdir() if path.is_dir()]
+            names = [path for path in Path(root, kind).iterdir() if path.is_dir()]
         except OSError:
             continue
         for path in names:

@@ -20,11 +20,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 DENIED = "permission denied"  # the error of what its owner alone may ask: that says nothing about its health
 SIZE = 1 << 16  # bytes of the file that `write` writes
 SMART_SIZE = 512  # bytes of NVMe's SMART / Health log page
+
+IDLE: Final = 60.0  # seconds for which a thread of the child process waits for another question: longer than between two passes
 
 T = TypeVar("T")
 
@@ -146,15 +148,24 @@ def smart(controller: str) -> Smart:
 
 
 class ThreadProbes(Generic[T]):
-    """Probes in daemon threads of this process: one for each `ask` that has not been answered."""
+    """Probes in daemon threads of this process: one for each `ask` that has not been answered. A thread that
+    has answered waits `idle` seconds for another question."""
 
-    def __init__(self, probe: Callable[[str], T]) -> None:
-        self._probe = probe
+    def __init__(self, probe: Callable[[str], T], idle: float = 0.0) -> None:
+        self._probe, self._idle = probe, idle
         self._answers: SimpleQueue[Answer[T]] = SimpleQueue()
+        self._orders: SimpleQueue[str] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._free = 0  # threads that wait for an order which nobody has given yet
 
     def ask(self, path: str) -> None:
         """Begins to probe `path`; the answer comes from `answers` if it ever comes."""
-        threading.Thread(target=self._work, args=(path,), name="probe", daemon=True).start()
+        with self._lock:
+            taken = self._free > 0
+            self._free -= taken
+        self._orders.put(path)
+        if not taken:
+            threading.Thread(target=self._work, name="probe", daemon=True).start()
 
     def answers(self, timeout: float) -> list[Answer[T]]:
         """The answers that are there, after waiting at most `timeout` seconds for the first."""
@@ -169,7 +180,27 @@ class ThreadProbes(Generic[T]):
     def close(self) -> None:
         """Threads that hang are left behind."""
 
-    def _work(self, path: str) -> None:
+    def _work(self) -> None:
+        path: str | None = self._orders.get()
+        while path is not None:
+            answer = self._answer(path)
+            with self._lock:
+                self._free += 1
+            self._answers.put(answer)
+            path = self._next()
+
+    def _next(self) -> str | None:
+        """Another question; None where the thread may end. `_free` says how many may: for each of the others comes an order."""
+        try:
+            return self._orders.get(timeout=self._idle)
+        except Empty:
+            with self._lock:
+                if self._free:
+                    self._free -= 1
+                    return None
+            return self._orders.get()
+
+    def _answer(self, path: str) -> Answer[T]:
         began = time.monotonic()
         found: T | None = None
         error, number = "", 0
@@ -179,7 +210,7 @@ class ThreadProbes(Generic[T]):
             error, number = DENIED, e.errno or 0
         except (OSError, ValueError) as e:  # ValueError: a path that cannot be one
             error, number = str(e), getattr(e, "errno", None) or 0
-        self._answers.put(Answer(path, time.monotonic() - began, error, found, number))
+        return Answer(path, time.monotonic() - began, error, found, number)
 
 
 WAYS: dict[str, Callable[[str], Any]] = {"statvfs": statvfs, "write": write, "nvme": smart}
@@ -188,7 +219,7 @@ WAYS: dict[str, Callable[[str], Any]] = {"statvfs": statvfs, "write": write, "nv
 def main() -> None:
     """Answers until standard input ends, then leaves at once, whatever still hangs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the agent, and our standard input with it
-    probes = ThreadProbes(WAYS[sys.argv[1]])
+    probes = ThreadProbes(WAYS[sys.argv[1]], IDLE)
     threading.Thread(target=_write_answers, args=(probes,), daemon=True).start()
     for line in sys.stdin:
         probes.ask(json.loads(line))
