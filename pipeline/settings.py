@@ -94,6 +94,9 @@ class AgentSettings(Part):
     `schedulers`: `slurm` looks at this node and its jobs, on every node; `slurm-cluster` and `kubernetes` look at the whole cluster, so
     set them on one agent of it.
 
+    `interval` is the pace of collectors that have none of their own. File systems are looked at every 4 s at least, and at once when
+    something is mounted otherwise, so that a full or hung one is found within ten seconds.
+
     `probe_paths`: folders that a small file is written to, synced, read back and deleted in, every `probe_interval`; choose one on each
     file system whose hang or slowness would stop a run. `tiers`: what a mount lies on, by mount point, where Surefoot cannot tell or tells
     wrongly: `memory`, `ssd`, `hdd`, `remote` or `object`. `kubelet_url`: of this node, for its volumes (`https://NODE:10250`).
