@@ -181,16 +181,15 @@ class ThreadProbes(Generic[T]):
         """Threads that hang are left behind."""
 
     def _work(self) -> None:
-        path: str | None = self._orders.get()
-        while path is not None:
+        while (path := self._next()) is not None:
             answer = self._answer(path)
             with self._lock:
                 self._free += 1
             self._answers.put(answer)
-            path = self._next()
 
     def _next(self) -> str | None:
-        """Another question; None where the thread may end. `_free` says how many may: for each of the others comes an order."""
+        """A question, the first one too: a thread that had just answered may have taken it. None where the thread may end. `_free` says
+        how many may: for each of the others comes an order."""
         try:
             return self._orders.get(timeout=self._idle)
         except Empty:
