@@ -4,11 +4,11 @@ import logging
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from exporters import textfile
 from exporters.agent import Agent
@@ -24,7 +24,7 @@ from exporters.sources.storage.unasked import NoProbes, no_usage
 from exporters.textfile import TextFile
 from pipeline.clock import monotonic, utcnow
 from pipeline.errors import SettingsError
-from pipeline.ownership import AlreadyOwned, owned
+from pipeline.ownership import AlreadyOwned, own
 from pipeline.secrets import ingest_token
 from pipeline.settings import Settings
 
@@ -105,17 +105,14 @@ def serve(settings: Settings, roots: Roots = HERE) -> None:
         agent.close()
 
 
-@contextmanager
-def _alone(state_dir: Path) -> Iterator[None]:
-    """Keeps other agents from the state folder: two would take each other's buffer and cursors for their own."""
-    with ExitStack() as held:
-        try:
-            held.enter_context(owned(state_dir / "agent.lock"))
-        except AlreadyOwned as e:
-            raise SettingsError(f"another agent (process {e.owner}) works in {state_dir}: stop that one, or set another state_dir") from e
-        except OSError as e:
-            raise SettingsError(f"cannot use the state folder {state_dir}: {e.strerror}; set state_dir in the settings") from e
-        yield
+def _alone(state_dir: Path) -> IO[str]:
+    """Keeps other agents from the state folder until it is closed: two would take each other's buffer and cursors for their own."""
+    try:
+        return own(state_dir / "agent.lock")
+    except AlreadyOwned as e:
+        raise SettingsError(f"another agent (process {e.owner}) works in {state_dir}: stop that one, or set another state_dir") from e
+    except OSError as e:
+        raise SettingsError(f"cannot use the state folder {state_dir}: {e.strerror}; set state_dir in the settings") from e
 
 
 def loop(agent: Agent, interval: float, stop: threading.Event) -> None:

@@ -2,9 +2,8 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 class AlreadyOwned(Exception):
@@ -15,21 +14,21 @@ class AlreadyOwned(Exception):
         self.owner = owner
 
 
-@contextmanager
-def owned(path: Path) -> Iterator[None]:
-    """Own the file, which holds our process id meanwhile. It ends with the process, however the process ends.
+def own(path: Path) -> IO[str]:
+    """The file, ours until it is closed or the process ends, however it ends; it holds our process id meanwhile.
 
     Raises AlreadyOwned where another has it, OSError where it cannot be opened.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="ascii", errors="replace") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    file = path.open("a+", encoding="ascii", errors="replace")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        with file:
             file.seek(0)
             owner = file.read(20).strip()
-            raise AlreadyOwned(owner if owner.isdigit() else "unknown") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
+        raise AlreadyOwned(owner if owner.isdigit() else "unknown") from None
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    return file

@@ -1,19 +1,19 @@
 """`surefoot up`: all parts on this machine as supervised child processes."""
 
-import fcntl
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import structlog
 
 from pipeline.errors import SettingsError, SurefootError
+from pipeline.ownership import AlreadyOwned, own
 from pipeline.secrets import own_ingest_token
 from pipeline.settings import Settings
 from surefoot.giving_way import give_way, session_gives_way
@@ -191,17 +191,12 @@ def _await_health(stack: Stack, part: Part, signals: Signals) -> None:
         stack.look_after(time.monotonic())
 
 
-@contextmanager
-def _own(state_dir: Path) -> Iterator[None]:
-    """Hold the state folder: two stacks over one store would both decide."""
+def _own(state_dir: Path) -> IO[str]:
+    """Hold the state folder until it is closed: two stacks over one store would both decide."""
     try:
         (state_dir / "logs").mkdir(parents=True, exist_ok=True)
-        lock = (state_dir / "up.lock").open("w")
+        return own(state_dir / "up.lock")
+    except AlreadyOwned as e:
+        raise SettingsError(f"another `surefoot up` owns {state_dir}: stop it, or set state_dir in the settings") from e
     except OSError as e:
         raise SettingsError(f"cannot use the state folder {state_dir}: {e.strerror}; set state_dir in the settings") from e
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as e:
-            raise SettingsError(f"another `surefoot up` owns {state_dir}: stop it, or set state_dir in the settings") from e
-        yield

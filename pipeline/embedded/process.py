@@ -5,8 +5,9 @@ import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import IO
 
 import structlog
 
@@ -17,7 +18,7 @@ from pipeline.embedded.tokens import forget_cut_short
 from pipeline.errors import DatabaseOwned, StoreUnavailable
 from pipeline.listening import cannot_listen
 from pipeline.migrate import migrate
-from pipeline.ownership import AlreadyOwned, owned
+from pipeline.ownership import AlreadyOwned, own
 from pipeline.secrets import store_password
 from pipeline.settings import Settings
 from pipeline.store import Store
@@ -34,7 +35,7 @@ def serve(settings: Settings, ready: Callable[[], None] | None = None) -> None:
     new request is taken, running ones finish, and the database is closed.
     Raises DatabaseOwned where another process owns the folder, StoreUnavailable where the address cannot be had.
     """
-    with _ownership(settings.state_dir), _signals() as stopped:
+    with _own(settings.state_dir), _signals() as stopped:
         scratch = _fresh(settings.state_dir / "store.inserts")
         data = settings.state_dir / "store"
         data.mkdir(mode=0o700, exist_ok=True)
@@ -56,15 +57,12 @@ def serve(settings: Settings, ready: Callable[[], None] | None = None) -> None:
             engine.close()
 
 
-@contextmanager
-def _ownership(state_dir: Path) -> Iterator[None]:
-    """Hold the lock on the database's folder."""
-    with ExitStack() as held:
-        try:
-            held.enter_context(owned(state_dir / "store.lock"))
-        except AlreadyOwned as e:
-            raise DatabaseOwned(f"{state_dir / 'store'} is owned by process {e.owner}: stop that one, or set another state_dir") from None
-        yield
+def _own(state_dir: Path) -> IO[str]:
+    """The lock on the database's folder, held until it is closed."""
+    try:
+        return own(state_dir / "store.lock")
+    except AlreadyOwned as e:
+        raise DatabaseOwned(f"{state_dir / 'store'} is owned by process {e.owner}: stop that one, or set another state_dir") from None
 
 
 @contextmanager
