@@ -16,7 +16,7 @@ from threading import Condition, RLock
 from alerts.delivery_rules import RATE_WINDOW, is_due, orphaned, rate_wait
 from alerts.outbox_rows import HEADS, SCHEMA, Queued, Result, queued_of, result_of
 from alerts.receivers.page import Page
-from pipeline.catalog.layers import Severity
+from pipeline.catalog.layers import gravity
 from pipeline.clock import from_micros, to_micros
 from pipeline.errors import SurefootError
 
@@ -54,7 +54,7 @@ class Outbox:
     def enqueue(self, notification: str, *, receiver: str, incident: str, page: Page, now: datetime) -> bool:
         """Keep a page for `receiver` and wake delivery. False where `notification` is known already: nothing changes."""
         at = to_micros(now)
-        row = (notification, receiver, incident, page.event, page.dedup_key, page.to_json(), _priority(page.severity), at, at)
+        row = (notification, receiver, incident, page.event, page.dedup_key, page.to_json(), gravity(page.severity), at, at)
         with self._transaction() as db:
             added = db.execute(
                 "INSERT INTO outbox (notification, receiver, incident, event, dedup_key, page, priority, queued_at, next_at) "
@@ -228,8 +228,3 @@ def _triggers(db: sqlite3.Connection, row: sqlite3.Row) -> list[str]:
         {"receiver": row["receiver"], "key": row["dedup_key"], "seq": row["seq"]},
     )
     return [r["state"] for r in found]
-
-
-def _priority(severity: str) -> int:
-    order = list(Severity)
-    return order.index(Severity(severity)) if severity in order else len(order)

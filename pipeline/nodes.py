@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final, Protocol, TypeVar
 
 from pipeline.catalog.faults import TELEMETRY_LOST
-from pipeline.catalog.layers import Severity
+from pipeline.catalog.layers import Severity, gravity
 from pipeline.hold_records import HoldTransition, MaintenanceTransition
 from pipeline.queries.collectors_failing import FailingCollector
 from pipeline.queries.launchers_now import LauncherNow
@@ -28,7 +28,6 @@ from pipeline.spans import long_span
 from pipeline.vitals import AGENT, LAUNCHER, RESOLVED, patience
 
 GONE_AFTER: Final = timedelta(days=1)  # without a word
-_SEVERITIES: Final = list(Severity)
 
 
 class NodeState(StrEnum):
@@ -264,15 +263,14 @@ def _troubles(incidents: Iterable[IncidentTransition], findings: Iterable[Findin
     for node, incident in places:
         if node:
             found.setdefault(node, []).append(still[incident])
-    return {node: sorted(some, key=lambda i: (_severity(i), i.onset or i.detected_at or i.at, i.incident)) for node, some in found.items()}
-
-
-def _severity(i: IncidentTransition) -> int:
-    return _SEVERITIES.index(Severity(i.severity)) if i.severity in _SEVERITIES else len(_SEVERITIES)
+    return {
+        node: sorted(some, key=lambda i: (gravity(i.severity), i.onset or i.detected_at or i.at, i.incident))
+        for node, some in found.items()
+    }
 
 
 def _order(node: Node) -> tuple[int, int, list[str | int]]:
-    worst = _severity(node.incidents[0]) if node.incidents else len(_SEVERITIES)
+    worst = gravity(node.incidents[0].severity if node.incidents else "")
     return _WORST_FIRST[node.state], worst, natural(node.name)
 
 

@@ -22,7 +22,7 @@ from pipeline.catalog.faults import (
     RANK_CRASH,
     STARTUP_FAILURE,
 )
-from pipeline.catalog.layers import Phase, Severity
+from pipeline.catalog.layers import Phase, Severity, gravity
 from pipeline.records import FindingTransition, IncidentTransition
 
 TOLD: Final[Mapping[str, tuple[str, ...]]] = {  # how an error tells of a fault, in the C library's words
@@ -104,7 +104,7 @@ def because(incident: IncidentTransition, cause: Verdict, now: datetime) -> dict
     of_rank = cause.fault is HOST_OOM_KILL  # which one died of it; a file system hits them all
     confidence = incident.confidence if of_rank else cause.confidence
     changes = rerooted(incident, cause.fault, cause.node, incident.rank if of_rank else None, confidence, cause.device)
-    worst = min((Severity(incident.severity), cause.fault.severity), key=list(Severity).index)
+    worst = min((Severity(incident.severity), cause.fault.severity), key=gravity)
     return changes | {"severity": worst} | ({} if incident.located_at else {"located_at": now})
 
 

@@ -10,7 +10,7 @@ from alerts.detectors.verdict import Verdict
 from alerts.incidents.lifecycle import State, open_incident
 from alerts.transitions import LEADER
 from pipeline.catalog.faults import BY_NAME, HOST_DOWN, LAUNCHER_LOST, NODE_LEFT, RANK_STOPPED, RESTART_LOOP, TELEMETRY_LOST, Fault
-from pipeline.catalog.layers import Severity
+from pipeline.catalog.layers import gravity
 from pipeline.catalog.rules import rules_of
 from pipeline.records import FindingTransition, IncidentTransition
 
@@ -40,11 +40,6 @@ def home(verdict: Verdict, incidents: Iterable[IncidentTransition]) -> IncidentT
     return next(chain(same_key, same_device, related, beside), None)
 
 
-def gravity(fault: Fault) -> int:
-    """0 for the gravest."""
-    return list(Severity).index(fault.severity)
-
-
 def _same_device(verdict: Verdict, incident: IncidentTransition) -> bool:
     """Whether the incident is about the same device in the same layer: a cable that is down, flaps and is slow is one cable.
 
@@ -53,7 +48,7 @@ def _same_device(verdict: Verdict, incident: IncidentTransition) -> bool:
     """
     if not verdict.device or (incident.node, incident.device, incident.layer) != (verdict.node, verdict.device, verdict.fault.layer):
         return False
-    lesser = gravity(verdict.fault) - gravity(BY_NAME[incident.fault])
+    lesser = gravity(verdict.fault.severity) - gravity(BY_NAME[incident.fault].severity)
     return lesser > 0 or (lesser == 0 and incident.onset is not None and abs(verdict.onset - incident.onset) <= NEAR)
 
 

@@ -13,7 +13,7 @@ from alerts.detectors.registry import BY_NAME, DETECTORS
 from alerts.detectors.verdict import Verdict
 from alerts.ids import mint
 from alerts.incidents.causes import CAUSES, TOLD, Death, because, deaths, explains, part_of
-from alerts.incidents.correlate import first_finding, first_transition, gravity, home, refinement, title
+from alerts.incidents.correlate import first_finding, first_transition, home, refinement, title
 from alerts.incidents.flapping import counted
 from alerts.incidents.last_words import LastWords
 from alerts.incidents.lifecycle import State, move
@@ -21,6 +21,7 @@ from alerts.incidents.siblings import Kin, Member, about, eldest, kin, member, w
 from alerts.snapshot import Snapshot
 from alerts.transitions import follow
 from pipeline.catalog.faults import BY_NAME as FAULTS
+from pipeline.catalog.layers import gravity
 from pipeline.queries.finding_counts import Earlier, finding_counts
 from pipeline.records import FindingTransition, IncidentTransition
 from pipeline.topology import Topology
@@ -81,7 +82,8 @@ class Findings:
         drafts: dict[str, IncidentTransition] = {}
         homes: dict[str, str] = {}
         before = {f.key: f for f in self.book.past.values()}
-        for verdict, finding in sorted(due, key=lambda one: gravity(one[0].fault) if one[0].device else 0):  # of a device the gravest first
+        gravest_first = sorted(due, key=lambda one: gravity(one[0].fault.severity) if one[0].device else 0)  # of what befell a device
+        for verdict, finding in gravest_first:
             joined = self._back(verdict, before) or self._came_of(verdict, now)
             joined = joined or home(verdict, chain(self.book.incidents.values(), drafts.values()))
             if joined is None:

@@ -7,7 +7,7 @@ from alerts.receivers.log import Log
 from alerts.receivers.page import Page
 from alerts.receivers.pagerduty import PagerDuty
 from alerts.receivers.webhook import Webhook
-from pipeline.catalog.layers import Severity
+from pipeline.catalog.layers import Severity, gravity
 from pipeline.errors import SettingsError
 from pipeline.settings import ReceiverSettings
 
@@ -46,8 +46,7 @@ def receivers(settings: Sequence[ReceiverSettings]) -> dict[str, Receiver]:
 
 def wants(receiver: Receiver, severity: str) -> bool:
     """True where `severity` is as bad as the receiver's `min_severity`, or worse."""
-    order = list(Severity)
-    return order.index(Severity(severity)) <= order.index(receiver.min_severity)
+    return gravity(Severity(severity)) <= gravity(receiver.min_severity)
 
 
 def _free(kind: str, made: dict[str, Receiver]) -> str:

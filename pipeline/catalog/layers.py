@@ -26,6 +26,12 @@ class Severity(StrEnum):
     INFO = "info"
 
 
+def gravity(severity: str) -> int:
+    """0 for the gravest; what is no severity comes last."""
+    order: list[str] = list(Severity)
+    return order.index(severity) if severity in order else len(order)
+
+
 class Phase(StrEnum):
     """What a rank is doing. The order is the index in the ring, so new phases go at the end."""
 
