@@ -182,25 +182,18 @@ def _whole(collectors: Sequence[Collector], exporter: "_Exporter", program: str)
     ours = _passes(collectors)
 
     def mine() -> float:
-        began = _own()
-        for _ in range(SCRAPES):
-            ours()
-        return (_own() - began) / SCRAPES
+        return _spent(_own, lambda: ours()[1], SCRAPES)[0] / SCRAPES
 
     def peer() -> float:
-        began = _cpu_of(exporter.pid)
-        for _ in range(PEER_SCRAPES):
-            exporter.scrape()
-        return (_cpu_of(exporter.pid) - began) / PEER_SCRAPES
+        return _spent(lambda: _cpu_of(exporter.pid), exporter.scrape, PEER_SCRAPES)[0] / PEER_SCRAPES
 
     what = f"CPU of a pass of all collectors, text and OTLP : of a scrape of {EXPORTER} {_version(program)}"
     return compare("agent.pass", what, mine, peer, Goal(1, "<="), _us)
 
 
 def _of_series(exporter: "_Exporter") -> float:
-    began = _cpu_of(exporter.pid)
-    series = sum(exporter.scrape() for _ in range(PEER_SCRAPES))
-    return (_cpu_of(exporter.pid) - began) / series
+    spent, series = _spent(lambda: _cpu_of(exporter.pid), exporter.scrape, PEER_SCRAPES)
+    return spent / series
 
 
 class _Exporter(NamedTuple):
@@ -294,10 +287,15 @@ def _mib(kib: float) -> str:
 
 def _cpu(one: Callable[[], tuple[int, int]]) -> float:
     """Nanoseconds of CPU a series, of this process and its children, over SCRAPES passes."""
-    began, series = _own(), 0
-    for _ in range(SCRAPES):
-        series += one()[1]
-    return (_own() - began) / series
+    spent, series = _spent(_own, lambda: one()[1], SCRAPES)
+    return spent / series
+
+
+def _spent(cpu: Callable[[], float], one: Callable[[], int], times: int) -> tuple[float, int]:
+    """Nanoseconds of `cpu` that `one`, which gives how many series it made, takes `times` over; and the series of all of them."""
+    began = cpu()
+    series = sum(one() for _ in range(times))
+    return cpu() - began, series
 
 
 def _own() -> float:
