@@ -97,9 +97,7 @@ class PageServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stops listening; a second time does nothing."""
-        if not self._thread.is_alive():
-            return
+        """Stops listening."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(1.0)

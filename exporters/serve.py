@@ -101,7 +101,6 @@ def serve(settings: Settings, roots: Roots = HERE) -> None:
         agent = Agent(settings, site_of(settings, roots), sender, foreign=foreign, textfile=written)
         pages |= {"/metrics": metrics_page(agent.board), "/healthz": agent.health}
         loop(agent, settings.agent.ring_interval, stop)
-        server.close()
         agent.close()
 
 
