@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from exporters.sources.attributes import contents
+
 SECTOR: Final = 512  # bytes; the unit of /proc/diskstats whatever the disk's own sector
 _WRAPPED: Final = 1 << 63  # a negative number printed as unsigned: kernels do that to waiting times
 
@@ -139,7 +141,7 @@ def boot_id(proc: Path) -> str:
 
 def disks(proc: Path) -> list[Disk]:
     """Every block device and partition. Raises OSError where there is no diskstats at all."""
-    text = _read(f"{proc}/diskstats")
+    text = contents(f"{proc}/diskstats")
     return [disk for words in map(str.split, text.splitlines()) if len(words) >= 14 and (disk := _disk(words[2], words[3:]))]
 
 
@@ -165,7 +167,7 @@ def mounts(proc: Path) -> list[Mount]:
     A service manager shows its services a tree in which everything is read-only: whether a mount is, is taken from process 1's own
     tree where that has the same mount and may be read. Raises OSError where there is no mountinfo.
     """
-    text = _read(f"{proc}/self/mountinfo")
+    text = contents(f"{proc}/self/mountinfo")
     return list(_mounts_of(text, _text(f"{proc}/1/mountinfo")))
 
 
@@ -194,15 +196,9 @@ def unescape(text: str) -> str:
 def _text(path: str) -> str:
     """The file's text; "" where it is absent or cannot be read."""
     try:
-        return _read(path)
+        return contents(path)
     except OSError:
         return ""
-
-
-def _read(path: str) -> str:
-    """The file's text, without the layers that make up half the cost of reading a small one. Raises OSError."""
-    with open(path, "rb", buffering=0) as file:
-        return file.read().decode("utf-8", "surrogateescape")
 
 
 def _int(word: str) -> int | None:
