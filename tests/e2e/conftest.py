@@ -21,6 +21,7 @@ from surefoot.drill.pager import ROUTING_KEY, Pager, Received
 from surefoot.drill.stack import Stack
 
 STEPS = {"disk-full": 160, "read-only": 160}  # of the training; else 110
+PATIENCE = 120.0  # seconds; a ceiling, not an expectation
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,6 @@ def start_launcher(tmp_path: Path) -> StartLauncher:
             )
 
     return start
-
-
-PATIENCE = 120.0  # seconds; a ceiling, not an expectation
 
 
 @pytest.fixture
