@@ -13,7 +13,7 @@ def contents(path: str | Path) -> str:
 
     Raises OSError where it is absent or the kernel refuses it (EINVAL, EOPNOTSUPP), ValueError for a path that cannot be one.
     """
-    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []
         left = _LONGEST

@@ -213,7 +213,6 @@ def test_any_bytes_in_the_files_give_values_or_a_counted_rejection(
 def test_a_folder_that_is_full_of_nonsense_is_read_too(tmp_path: Path) -> None:
     odd = ["ports/1/state", "ports/x/state", "ports/-1/state", "ports/9999/state"]
     sys = tree(tmp_path, {f"mlx5_0/{name}": "4: ACTIVE" for name in odd} | {"notes.txt": "a file in the place of a device"})
-    os.mkfifo(sys / "class/infiniband/mlx5_0/ports/1/rate")  # nobody ever writes to it
     (sys / "class/infiniband" / os.fsdecode(b"bad\xff")).mkdir()
     assert list(collected(sys)) == ["mlx5_0:1"]
 
