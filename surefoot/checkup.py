@@ -199,7 +199,7 @@ def of_collector(outcome: Outcome) -> Check:
     values = sum(len(reading.values) for reading in outcome.readings)
     if not values:
         said = f"{len(outcome.events)} events" if outcome.events else "nothing here now"
-        return Check(name, State.NOTE, said)
+        return Check(name, State.NOTE, f"{said} in {outcome.source}" if outcome.source else said)
     return Check(name, State.OK, f"{values} values" + (f" of {listed(seen, _SHOWN)}" if seen else ""))
 
 
