@@ -1,6 +1,7 @@
 """Every collector of the registry on the fixture machine, against the golden page; adding one has no forgotten step."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -95,6 +96,28 @@ def test_a_file_system_is_watched_once_at_its_shortest_place_and_overlays_only_a
         ]
     )
     assert [m.mount_point for m in seen] == ["/", "/d"]
+
+
+LISTS = {
+    "mount": "proc/self/mountinfo",
+    "nfs": "proc/self/mountstats",
+    "disk": "proc/diskstats",
+    "disk_health": "sys/class/nvme",
+    "rdma_port": "sys/class/infiniband",
+    "netdev": "sys/class/net",
+}
+
+
+@pytest.mark.parametrize(("name", "where"), LISTS.items())
+def test_a_list_of_the_kernel_that_cannot_be_read_is_an_error_and_not_a_machine_without(name: str, where: str, tmp_path: Path) -> None:
+    """A link to itself cannot be opened by root either."""
+    (tmp_path / where).parent.mkdir(parents=True)
+    (tmp_path / where).symlink_to(tmp_path / where)
+    collector = next(entry for entry in COLLECTORS if entry.name == name).make(
+        replace(Site("n"), proc=tmp_path / "proc", sys=tmp_path / "sys")
+    )
+    with pytest.raises(OSError, match="symbolic links"):
+        list(collector.collect(AT))
 
 
 def test_every_collector_reads_this_very_machine() -> None:
