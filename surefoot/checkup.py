@@ -18,12 +18,12 @@ from typing import Final
 import requests
 
 from exporters.job.capture import find_py_spy
-from exporters.job.control import cause_of
 from exporters.once import look
 from exporters.passes import Outcome
 from exporters.serve import site_of
 from exporters.sources.storage.mounts import Probe, Prober, standings
 from exporters.sources.storage.probes import Standing
+from exporters.sources.web import why
 from pipeline.clock import utcnow
 from pipeline.errors import SettingsError
 from pipeline.secrets import ingest_token
@@ -275,7 +275,7 @@ def _look_at_ingest(url: str, token: str = "") -> Answered:
             answer = session.get(url, timeout=TIMEOUT, allow_redirects=False)
             return Answered(answer.status_code, _status(answer), _date(answer), utcnow())
         except (requests.RequestException, OSError) as e:
-            return Answered(None, cause_of(e))
+            return Answered(None, why(e))
 
 
 def _status(answer: requests.Response) -> str:

@@ -28,6 +28,7 @@ from exporters.sending.offset import ClockOffset
 from exporters.sending.outgoing import Item, Outgoing, Signal
 from exporters.sending.verdict import explain, partial, retry_after
 from exporters.sending.wire import LogLine
+from exporters.sources.web import why
 from pipeline.clock import monotonic, utcnow
 from pipeline.errors import DeliveryError
 from pipeline.records import Record
@@ -317,7 +318,7 @@ class Sender:
                     return bytes(answer)
                 raise explain(url, response.status_code, answer, retry_after(response.headers.get("Retry-After")))
         except (requests.RequestException, HTTPError, OSError) as e:
-            raise DeliveryError(f"cannot reach {url}: {type(e).__name__}", permanent=False) from e
+            raise DeliveryError(f"cannot reach {url}: {why(e)}", permanent=False) from e
 
     def _delivered(self, kinds: Mapping[str, int], signal: Signal, answer: bytes) -> None:
         self._batches += 1

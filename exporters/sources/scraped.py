@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 import requests
 from urllib3.exceptions import HTTPError
 
+from exporters.sources.web import why
 from pipeline.clock import monotonic
 
 _ACCEPT: Final = "application/openmetrics-text;version=1.0.0;q=0.9,text/plain;version=0.0.4;q=0.8,*/*;q=0.1"
@@ -35,7 +36,7 @@ def fetch(url: str, token_file: str, timeout: float, most: int, clock: Callable[
                     raise OSError(f"answers with status {response.status_code}")
                 return _body(response, most, until, clock)
         except (requests.RequestException, HTTPError, ValueError) as e:
-            raise OSError(f"{type(e).__name__}: {e}"[:300]) from e
+            raise OSError(f"does not answer: {why(e)}") from e
 
 
 def _body(response: requests.Response, most: int, until: float, clock: Callable[[], float]) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Final
 import requests
 from urllib3.exceptions import HTTPError
 
+from exporters.sources.web import why
 from pipeline.clock import monotonic
 
 PAGE: Final = 500  # objects to an answer
@@ -68,14 +69,14 @@ class Api:
                 for line in _lines(response):
                     yield _parsed(line)
         except (requests.RequestException, HTTPError, ValueError) as e:
-            raise OSError(f"{type(e).__name__}: {e}"[:300]) from e
+            raise OSError(f"the API server at {self._url} does not answer: {why(e)}") from e
 
     def _get(self, path: str, params: Mapping[str, str]) -> Object:
         try:
             with self._open(path, params, self._timeout) as response:
                 body = response.raw.read(MAX_LIST + 1, decode_content=True)
         except (requests.RequestException, HTTPError, ValueError) as e:
-            raise OSError(f"{type(e).__name__}: {e}"[:300]) from e
+            raise OSError(f"the API server at {self._url} does not answer: {why(e)}") from e
         if len(body) > MAX_LIST:
             raise OSError(f"the list at {path} is longer than {MAX_LIST} bytes")
         return _parsed(body)
@@ -110,7 +111,7 @@ def _parsed(text: bytes) -> Object:
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as e:
-        raise OSError(f"the server's answer is no JSON: {type(e).__name__}") from e
+        raise OSError("the server's answer is no JSON") from e
     if not isinstance(told, dict):
         raise OSError("the server's answer is no object")
     return told
