@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from exporters.sources.command import output
+from exporters.sources.command import end, ended, output
 from exporters.sources.kernel.kmsg import MOST, Read
 from exporters.sources.kernel.log import MAX_TEXT, KernelRecord
 
@@ -58,7 +58,11 @@ class Journal:
         since = ("--lines=0",) if after is None else ("--lines=all", *((f"--since=@{after // 1_000_000}",) if after > 0 else ()))
         self.after = -1 if after is None else after
         self._process = subprocess.Popen(  # it ends by itself soon after us: nobody reads what it writes
-            [program, *_COMMAND, "--follow", *since], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [program, *_COMMAND, "--follow", *since],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         if self._process.stdout is None:
             raise OSError("no pipe")
@@ -67,8 +71,8 @@ class Journal:
         self._rest = b""
 
     def close(self) -> None:
-        """Ends journalctl."""
-        self._process.kill()
+        """Ends journalctl, and what it began."""
+        end(self._process)
         self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
@@ -80,7 +84,7 @@ class Journal:
         except BlockingIOError:
             return Read(())
         if not raw:
-            raise OSError(f"journalctl ended with {self._process.poll()}")
+            raise OSError(f"journalctl {ended(self._process.wait())}")
         *lines, self._rest = (self._rest + raw).split(b"\n")
         malformed = 0
         if len(self._rest) > _LONGEST:
