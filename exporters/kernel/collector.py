@@ -128,7 +128,7 @@ class KernelCollector:
 
     def _whole(self, log: Log, now: datetime, clock: float) -> Iterator[Event]:
         """What a saved file tells from where it was read last, to its end; nothing is held back there, as nothing more may come."""
-        boot = procfs.cpu(self._site.proc, self._site.ticks).boot
+        boot = procfs.passed(procfs.cpu(self._site.proc, self._site.ticks).boot, now.timestamp())
         malformed, ended = 0, False
         while not ended:
             read = self._read(log, clock)
