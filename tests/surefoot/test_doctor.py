@@ -55,6 +55,11 @@ def test_every_fault_stands_in_the_list_with_what_finds_it_or_what_it_waits_for(
     assert rows[-1] == f"{sum(not fault.waits_for for fault in FAULTS)} of {len(FAULTS)} faults are covered"
 
 
+def test_what_finds_a_fault_is_listed_once() -> None:
+    for fault in json.loads(called("--coverage", "--json").output)["faults"]:
+        assert len(set(fault["covered_by"])) == len(fault["covered_by"]), fault["name"]
+
+
 def test_the_same_as_json_is_one_object_on_one_line() -> None:
     done = called("--coverage", "--json")
     assert done.exit_code == 0 and done.output.count("\n") == 1
