@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from exporters.sending.outgoing import Signal
 from pipeline.clock import Clock, utcnow
+from pipeline.sizes import bound
 
 MOST: Final = 20_000  # files
 SPARE: Final = 256 << 20  # bytes that others keep on the file system: waiting telemetry is not what fills it
@@ -180,7 +181,7 @@ class DiskBuffer:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         room = os.statvfs(self._folder)
         if room.f_bavail * room.f_frsize < self._spare + len(data):
-            raise OSError(f"fewer than {self._spare >> 20} MiB are free")
+            raise OSError(f"less than {bound(self._spare)} is free")
         fresh = self._folder / f".{name}"
         with fresh.open("wb") as f:
             f.write(data)

@@ -32,6 +32,7 @@ from exporters.sources.web import why
 from pipeline.clock import monotonic, utcnow
 from pipeline.errors import DeliveryError
 from pipeline.records import Record
+from pipeline.sizes import bound
 
 MAX_REQUEST: Final = 4 << 20  # bytes before compression: what gRPC peers and collectors take by default
 _ROOM: Final = MAX_REQUEST - (64 << 10)  # leaves the framing of each part and the resource their place
@@ -359,7 +360,7 @@ class Sender:
         self._retries += 1
         if self._reachable:
             self._reachable = False
-            _log.warning("%s; telemetry waits (at most %s bytes of it) and is sent later", error, self._queue.limit)
+            _log.warning("%s; telemetry waits (at most %s of it) and is sent later", error, bound(self._queue.limit))
 
     def _count_invalid(self, kind: str, error: Exception) -> None:
         self._invalid += 1

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO, Final
 
+from pipeline.sizes import bound
+
 _TOLD: Final = 300  # characters of what it complains of
 _MOST_COMPLAINTS: Final = 64 << 10
 
@@ -29,7 +31,7 @@ def output(argv: Sequence[str], timeout: float, most: int) -> str:
     if late.is_set():
         raise OSError(f"{argv[0]} did not end within {timeout:g} s")
     if len(told) > most:
-        raise OSError(f"{argv[0]} prints more than {most} bytes")
+        raise OSError(f"{argv[0]} prints more than {bound(most)}")
     text = told.decode("utf-8", "backslashreplace")
     if status:
         said = next((line.strip()[:_TOLD] for line in (*reversed(lines), *reversed(text.split("\n"))) if line.strip()), "it said nothing")

@@ -11,6 +11,7 @@ from urllib3.exceptions import HTTPError
 
 from exporters.sources.web import why
 from pipeline.clock import monotonic
+from pipeline.sizes import bound
 
 _ACCEPT: Final = "application/openmetrics-text;version=1.0.0;q=0.9,text/plain;version=0.0.4;q=0.8,*/*;q=0.1"
 _PIECE: Final = 64 << 10
@@ -46,7 +47,7 @@ def _body(response: requests.Response, most: int, until: float, clock: Callable[
         pieces.append(piece)
         size += len(piece)
         if size > most:
-            raise OSError(f"is longer than {most} bytes")
+            raise OSError(f"is longer than {bound(most)}")
         if clock() > until:
             raise OSError("did not end in time")
     return b"".join(pieces).decode("utf-8", "backslashreplace")
@@ -59,5 +60,5 @@ def _from_file(path: str, most: int) -> str:
             raise OSError(f"{path} is no regular file")
         text = file.read(most + 1)
     if len(text) > most:
-        raise OSError(f"{path} is longer than {most} bytes")
+        raise OSError(f"{path} is longer than {bound(most)}")
     return text.decode("utf-8", "backslashreplace")

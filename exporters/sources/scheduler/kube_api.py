@@ -19,6 +19,7 @@ from urllib3.exceptions import HTTPError
 
 from exporters.sources.web import why
 from pipeline.clock import monotonic
+from pipeline.sizes import bound
 
 PAGE: Final = 500  # objects to an answer
 MOST: Final = 200_000  # objects of one resource that are taken in
@@ -78,7 +79,7 @@ class Api:
         except (requests.RequestException, HTTPError, ValueError) as e:
             raise OSError(f"the API server at {self._url} does not answer: {why(e)}") from e
         if len(body) > MAX_LIST:
-            raise OSError(f"the list at {path} is longer than {MAX_LIST} bytes")
+            raise OSError(f"the list at {path} is longer than {bound(MAX_LIST)}")
         return _parsed(body)
 
     @contextmanager

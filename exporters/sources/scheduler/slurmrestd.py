@@ -5,6 +5,7 @@ from urllib3.exceptions import HTTPError
 
 from exporters.sources.scheduler.slurm import MOST, Record, of_json
 from exporters.sources.web import why
+from pipeline.sizes import bound
 
 
 class Slurmrestd:
@@ -31,5 +32,5 @@ class Slurmrestd:
         except (requests.RequestException, HTTPError, ValueError) as e:
             raise OSError(f"slurmrestd at {self._base} does not answer: {why(e)}") from e
         if len(body) > MOST:
-            raise OSError(f"slurmrestd's {what} are longer than {MOST} bytes")
+            raise OSError(f"slurmrestd's {what} are longer than {bound(MOST)}")
         return of_json(body.decode("utf-8", "backslashreplace"), what)
