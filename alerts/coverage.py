@@ -13,7 +13,8 @@ def covered_by(fault: Fault) -> tuple[str, ...]:
     """What finds `fault`: detectors, and for `fault_rule` each of its rows in words; () where nothing does."""
     found = [d.name for d in DETECTORS if fault in d.faults and d.name != fault_rule.NAME]
     found += [f"{fault_rule.NAME}: {described(rule)}" for rule in rules_of(fault)]
-    return (*found, "policy: the limits on restarts") if fault is RESTART_LOOP else tuple(found)
+    found += ["policy: the limits on restarts"] if fault is RESTART_LOOP else []
+    return tuple(dict.fromkeys(found))  # rows that differ in what they are told of alone read alike
 
 
 def described(rule: Rule) -> str:

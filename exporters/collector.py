@@ -78,6 +78,15 @@ class MayBeAbsent(Protocol):
 
 
 @runtime_checkable
+class Sourced(Protocol):
+    """A collector that may look in several places: `surefoot doctor` and `--once --json` show which."""
+
+    def source(self) -> str:
+        """Where it looked in its last pass ("/dev/kmsg"); "" where nowhere."""
+        ...
+
+
+@runtime_checkable
 class Stirs(Protocol):
     """A collector that knows, at next to no cost, when it is worth a look before its time."""
 

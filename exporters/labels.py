@@ -21,6 +21,14 @@ def clean(text: str) -> str:
     return _UNSAFE.sub(_escape, text)[:MAX_LENGTH]
 
 
+def told(error: BaseException) -> str:
+    """An error in a line for a person: what the system says of which file, or a reader's own sentence; of a defect also its kind."""
+    if not isinstance(error, OSError):
+        return clean(f"{type(error).__name__}: {error}")
+    said = error.strerror or str(error) or type(error).__name__
+    return clean(f"{error.filename}: {said}" if error.filename and error.strerror else said)
+
+
 @lru_cache(maxsize=1024)
 def label_name(text: str) -> str:
     """`text` as the name of a label: letters, digits and underscores, no digit and not two underscores first."""

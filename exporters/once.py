@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from exporters.collector import Site
 from exporters.compat.registry import ForeignText
@@ -17,10 +18,13 @@ from exporters.registry import COLLECTORS, Entry
 from pipeline.clock import Clock, monotonic, utcnow
 from pipeline.settings import Settings
 
+SAVED_WITHIN: Final = 600.0  # seconds: at some ten MB a second, more than any kernel says in years
+
 
 def look(settings: Settings, site: Site, entries: Sequence[Entry] = COLLECTORS, clock: Clock = utcnow) -> list[Outcome]:
-    """What one pass of every collector gives, in their order, within the agent's deadline."""
-    runners = runners_of(settings, replace(site, settings=settings.agent), entries, math.inf)
+    """What one pass of every collector gives, in their order, within the agent's deadline; a saved kernel log is read to its end."""
+    patience = {"kernel": SAVED_WITHIN} if site.kmsg.is_file() else {}
+    runners = runners_of(settings, replace(site, settings=settings.agent), entries, math.inf, patience)
     schedule = Schedule(runners, settings.node)
     outcomes = {outcome.name: outcome for outcome in schedule.turn(clock(), monotonic())}
     while schedule.waiting:
@@ -70,7 +74,10 @@ def _of_itself(outcomes: Sequence[Outcome], node: str, now: datetime) -> list[Ac
 
 
 def _said(outcome: Outcome) -> str:
-    return f"absent: {outcome.absent}" if outcome.absent else outcome.error
+    if outcome.absent:
+        return f"absent: {outcome.absent}"
+    events = f"events, which --json tells: {len(outcome.events)}" if outcome.events else ""
+    return "; ".join(filter(None, (outcome.error and f"error: {outcome.error}", events)))
 
 
 def _device(reading: Accepted) -> Mapping[str, object]:
@@ -83,8 +90,11 @@ def _device(reading: Accepted) -> Mapping[str, object]:
 
 def _collector(outcome: Outcome) -> Iterator[tuple[str, object]]:
     yield "name", outcome.name
-    yield "state", "absent" if outcome.absent else "failed" if outcome.error else "ok" if outcome.readings else "nothing now"
+    given = outcome.readings or outcome.events or outcome.foreign
+    yield "state", "absent" if outcome.absent else "failed" if outcome.error else "ok" if given else "nothing now"
     if said := outcome.absent or outcome.error:
         yield "why", said
+    if outcome.source:
+        yield "source", outcome.source
     yield "seconds", outcome.seconds
     yield "rejected", outcome.rejected

@@ -9,9 +9,9 @@ from queue import SimpleQueue
 from typing import Final
 from zlib import crc32
 
-from exporters.collector import Collector, Foreign, Keeps, MayBeAbsent, Observation, Reading, Site, Stirs
+from exporters.collector import Collector, Foreign, Keeps, MayBeAbsent, Observation, Reading, Site, Sourced, Stirs
 from exporters.encode import Accepted, accept
-from exporters.labels import clean, clean_event
+from exporters.labels import clean, clean_event, told
 from exporters.registry import Entry
 from pipeline.clock import monotonic
 from pipeline.records import Event
@@ -25,7 +25,7 @@ SOONEST: Final = 1.0  # seconds between the beginnings of two passes, however of
 class Outcome:
     """What one collector's pass gave. `error` is "" where it gave readings; `rejected` counts values; `seconds` is how
     long it took, or has taken so far; `kept` is how far it had come, for `Site.kept` of the next agent; `absent` says why
-    there is nothing to observe here."""
+    there is nothing to observe here, `source` where it looked, where there are several such places."""
 
     name: str
     readings: Sequence[Accepted]
@@ -36,6 +36,7 @@ class Outcome:
     kept: Mapping[str, int] = field(default_factory=dict)
     foreign: Sequence[Foreign] = ()
     absent: str = ""
+    source: str = ""
 
 
 class Runner:
@@ -103,7 +104,7 @@ class Runner:
         foreign: list[Foreign] = []
         readings: list[Accepted] = []
         kept: Mapping[str, int] = {}
-        rejected, absent = 0, ""
+        rejected, absent, source = 0, "", ""
         try:
             if self._collector is None:
                 self._collector = self._make()
@@ -114,9 +115,10 @@ class Runner:
             error = "" if not readings or any(reading.values for reading in readings) else "no value could be read"
             if not readings and isinstance(self._collector, MayBeAbsent):
                 absent = clean(self._collector.absent())
+            source = clean(self._collector.source()) if isinstance(self._collector, Sourced) else ""
         except Exception as e:  # noqa: BLE001 - a collector's defect must not take the other collectors with it
-            error = clean(f"{type(e).__name__}: {e}")
-        return Outcome(self.name, readings, rejected, 0.0, error, events, kept, foreign, absent)
+            error = told(e)
+        return Outcome(self.name, readings, rejected, 0.0, error, events, kept, foreign, absent, source)
 
 
 def _parted(observed: Iterable[Observation], events: list[Event], foreign: list[Foreign]) -> Iterator[Reading]:
@@ -191,7 +193,11 @@ class Schedule:
         return due + runner.every if due + runner.every > clock else clock + runner.every  # what was missed is not made up for
 
 
-def runners_of(settings: Settings, site: Site, entries: Sequence[Entry], every: float | None = None) -> list[Runner]:
-    """A runner for each collector; `every` in place of its own pace, where it is to work once."""
+def runners_of(
+    settings: Settings, site: Site, entries: Sequence[Entry], every: float | None = None, patience: Mapping[str, float] | None = None
+) -> list[Runner]:
+    """A runner for each collector; `every` in place of its own pace, where it is to work once; `patience` are deadlines by name that
+    differ from the agent's."""
     paces = [(entry, every or entry.every or min(settings.agent.interval, entry.within)) for entry in entries]
-    return [Runner(entry.name, partial(entry.make, site), pace, settings.agent.timeout) for entry, pace in paces]
+    deadlines = patience or {}
+    return [Runner(entry.name, partial(entry.make, site), pace, deadlines.get(entry.name, settings.agent.timeout)) for entry, pace in paces]

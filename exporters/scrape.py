@@ -15,7 +15,7 @@ from exporters.collector import Foreign, Observation, Reading, Site
 from exporters.foreign import NAME_MAPS, NameMap
 from exporters.foreign.series import SeriesBook
 from exporters.foreign.translate import translate
-from exporters.labels import clean
+from exporters.labels import told
 from exporters.sources.prometheus_text import Page, Sample, parse
 from exporters.sources.scraped import fetch
 from pipeline.catalog.metrics import SCRAPE
@@ -60,7 +60,7 @@ class ScrapeCollector:
         for target in asked:
             target.wait(max(0.0, until - self._clock()))
         for target in asked:
-            yield from target.tell(now.timestamp())
+            yield from target.told(now.timestamp())
 
 
 class _Target:
@@ -103,12 +103,18 @@ class _Target:
         if self._fresh_pass:
             self._done.wait(seconds)
 
-    def tell(self, now: float) -> Iterator[Observation]:
-        """What the pass brought."""
+    def told(self, now: float) -> Sequence[Observation]:
+        """What the pass brought; of a page that nothing can be made of, that it is none."""
         begun, brought = self._begun, self._brought
         if brought is None:
             waited = self._clock() - begun if begun is not None else 0.0
             brought = _Brought(None, "hangs", waited)
+        try:
+            return [*self._tell(brought, now)]
+        except Exception as e:  # noqa: BLE001 - a page's defect is its target's alone
+            return [*self._tell(_Brought(None, told(e), brought.seconds), now)]
+
+    def _tell(self, brought: _Brought, now: float) -> Iterator[Observation]:
         page = brought.page
         if brought.error != self._error:
             _log.warning("scrape target %s: %s", self._settings.name, brought.error or "gives its page again")
@@ -149,8 +155,8 @@ class _Target:
             try:
                 one = self._settings
                 page, error = parse(self._fetch(one.url, one.token_file, self.timeout, one.max_bytes)), ""
-            except (OSError, ValueError) as e:
-                page, error = None, clean(str(e))[:200]
+            except Exception as e:  # noqa: BLE001 - the one catch-all of this thread: a page's defect is its target's alone
+                page, error = None, told(e)
             self._brought = _Brought(page, error, self._clock() - began)
             self._begun = None
             self._done.set()

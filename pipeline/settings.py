@@ -48,6 +48,7 @@ from pipeline.setting_values import (
     WebUrl,
     no_truth,
 )
+from pipeline.setting_words import words
 from pipeline.wording import nearest
 
 BETWEEN_STEPS: Final = "between_steps"  # a limit's name beside the phases': what a trainer does outside any
@@ -351,7 +352,8 @@ def keep_loopback_direct() -> None:
 
 def _explain(error: ValidationError) -> str:
     first = error.errors()[0]
-    key, told = ".".join(str(part) for part in first["loc"]), first["msg"].removeprefix("Value error, ")
+    key = ".".join(str(part) for part in first["loc"])
+    told = words(first["type"], first["msg"], key)
     if first["type"] != "extra_forbidden":
         return f"setting {key}: {told}" if key else told
     parent, _, last = key.rpartition(".")

@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -18,10 +18,12 @@ from typing import Final
 import requests
 
 from exporters.job.capture import find_py_spy
-from exporters.job.control import cause_of
 from exporters.once import look
 from exporters.passes import Outcome
 from exporters.serve import site_of
+from exporters.sources.storage.mounts import Probe, Prober, standings
+from exporters.sources.storage.probes import Standing
+from exporters.sources.web import why
 from pipeline.clock import utcnow
 from pipeline.errors import SettingsError
 from pipeline.secrets import ingest_token
@@ -94,6 +96,7 @@ def checkup(settings: Settings) -> list[Check]:
         of_agent(agent, _look_at_ingest(f"{agent}/healthz")),
         of_room("state folder", "state_dir", _look_at_room(settings.state_dir), STATE_ROOM),
         of_room("ring folder", "ring_dir", _look_at_room(settings.ring_dir), RING_ROOM),
+        *of_probe_paths(_look_at_probe_paths(settings)),
         *(of_collector(outcome) for outcome in look(settings, site_of(settings))),
         of_stacks(find_py_spy()),
         of_receivers(settings),
@@ -186,6 +189,28 @@ def of_room(name: str, setting: str, room: Room, least: int) -> Check:
     return Check(name, State.OK, f"{room.folder}: {size(room.free)} free")
 
 
+def of_probe_paths(folders: Mapping[str, Probe[Standing]]) -> Iterator[Check]:
+    """Whether they are what the agent can write a small file to; nothing where none is named."""
+    wrong = [f"{folder} {_wrong(probe)}" for folder, probe in folders.items() if _wrong(probe)]
+    if wrong:
+        yield Check("probe paths", State.NOT, f"{'; '.join(wrong)}; they stand in agent.probe_paths")
+    elif folders:
+        yield Check("probe paths", State.OK, listed(list(folders), _SHOWN))
+
+
+def _wrong(probe: Probe[Standing]) -> str:
+    if probe.errno == errno.ENOENT:
+        return "is not there: make it, or leave it out"
+    if probe.ok is None:
+        return "may not be looked at by us: give it to the agent's user"
+    if probe.found is None:
+        why = os.strerror(probe.errno) if probe.errno else "does not answer"
+        return f"{why}: look at its file system"
+    if not probe.found.folder:
+        return "is no folder: name the one that it is in"
+    return "" if probe.found.writable else "cannot be written by us: give it to the agent's user, or leave it out"
+
+
 def of_collector(outcome: Outcome) -> Check:
     """What an exporter sees here."""
     name = f"sees {outcome.name}"
@@ -199,7 +224,7 @@ def of_collector(outcome: Outcome) -> Check:
     values = sum(len(reading.values) for reading in outcome.readings)
     if not values:
         said = f"{len(outcome.events)} events" if outcome.events else "nothing here now"
-        return Check(name, State.NOTE, said)
+        return Check(name, State.NOTE, f"{said} in {outcome.source}" if outcome.source else said)
     return Check(name, State.OK, f"{values} values" + (f" of {listed(seen, _SHOWN)}" if seen else ""))
 
 
@@ -250,7 +275,7 @@ def _look_at_ingest(url: str, token: str = "") -> Answered:
             answer = session.get(url, timeout=TIMEOUT, allow_redirects=False)
             return Answered(answer.status_code, _status(answer), _date(answer), utcnow())
         except (requests.RequestException, OSError) as e:
-            return Answered(None, cause_of(e))
+            return Answered(None, why(e))
 
 
 def _status(answer: requests.Response) -> str:
@@ -266,6 +291,16 @@ def _date(answer: requests.Response) -> datetime | None:
         return parsedate_to_datetime(answer.headers["Date"]).astimezone(UTC) + timedelta(seconds=0.5)
     except (KeyError, ValueError, TypeError):
         return None
+
+
+def _look_at_probe_paths(settings: Settings) -> Mapping[str, Probe[Standing]]:
+    """By a process that may hang in our place."""
+    folders = [str(folder) for folder in settings.agent.probe_paths]
+    prober = Prober(standings(), TIMEOUT)
+    try:
+        return prober.probe(folders) if folders else {}
+    finally:
+        prober.close()
 
 
 def _look_at_room(folder: Path) -> Room:

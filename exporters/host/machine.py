@@ -1,5 +1,6 @@
 """The machine: CPU, memory, pressure, shared memory."""
 
+import math
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -20,6 +21,7 @@ class HostCollector:
         cpu, memory = procfs.cpu(proc, self._site.ticks), procfs.memory(proc)
         stall = {resource: procfs.pressure(proc, resource) for resource in ("cpu", "memory", "io")}
         shm_total, shm_free = self._shm()
+        boot = procfs.passed(cpu.boot, now.timestamp())
         yield Reading(
             HOST,
             {"node": self._site.node},
@@ -32,7 +34,7 @@ class HostCollector:
                 "host.memory.available": memory.available,
                 "host.shm.total": shm_total,
                 "host.shm.free": shm_free,
-                "host.boot": cpu.boot,
+                "host.boot": boot if cpu.boot is None or boot is not None else math.nan,  # no time that has come: refused, and counted
                 "host.pressure.cpu.some": stall["cpu"].some,
                 "host.pressure.memory.some": stall["memory"].some,
                 "host.pressure.memory.full": stall["memory"].full,
@@ -41,7 +43,7 @@ class HostCollector:
                 "host.oom_kills": procfs.oom_kills(proc),
                 "host.clock_offset": self._site.clock_offset(),
             },
-            since=cpu.boot,
+            since=boot,
         )
 
     def _shm(self) -> tuple[int | None, int | None]:

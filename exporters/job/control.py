@@ -19,6 +19,7 @@ import requests
 import structlog
 from urllib3.exceptions import HTTPError
 
+from exporters.sources.web import why
 from pipeline.catalog.actions import CAPTURE, END_RUN, RESTART_RUN, STOP_RUN
 from pipeline.catalog.runs import FINISHING, STARTING, Others
 from pipeline.clock import from_micros, monotonic
@@ -160,15 +161,8 @@ def error_of(status: int, body: bytes, url: str) -> ControlRefused | ControlUnav
 
 
 def cause_of(error: Exception) -> str:
-    """What kept a call from being answered, in a few words; requests wraps it three deep, and tells the whole URL with it."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror
-        cause = cause.__cause__ or cause.__context__
-    if isinstance(error, InputError):
-        return str(error)
-    return "no answer in time" if isinstance(error, requests.Timeout) else type(error).__name__
+    """What kept a call from being answered, in a few words."""
+    return str(error) if isinstance(error, InputError) else why(error)
 
 
 def same_attempt(asked: str, base: str, inner: str) -> bool:

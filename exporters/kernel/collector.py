@@ -1,5 +1,7 @@
 """What the kernel's log tells of: GPU errors, kills, hangs, hardware, disks, file systems, links, crashes."""
 
+import errno
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -12,6 +14,7 @@ from exporters.kernel.events import Teller
 from exporters.kernel.floods import Floods
 from exporters.kernel.ranks import RankBook
 from exporters.kernel.times import moment
+from exporters.labels import told
 from exporters.sources import procfs
 from exporters.sources.kernel.journal import Journal
 from exporters.sources.kernel.kmsg import Kmsg, Read
@@ -21,8 +24,10 @@ from pipeline.records import Event
 
 EVERY: Final = 0.5  # seconds between two looks: what ends a run is to be known within two
 AGAIN: Final = 30.0  # seconds after which a log is opened again that could not be read any more
+KMSG: Final = Path("/dev/kmsg")
 _BOOT: Final = "kernel.boot"
 _FROM_START: Final = -1
+_KEPT_FROM_US: Final = frozenset({errno.EACCES, errno.EPERM, errno.ENXIO, errno.ENODEV})
 
 
 class Log(Protocol):
@@ -35,6 +40,11 @@ class Log(Protocol):
 
     @property
     def cursor(self) -> str: ...
+
+    @property
+    def source(self) -> str:
+        """What it is, in words."""
+        ...
 
     def read(self) -> Read:
         """What has been logged since."""
@@ -50,17 +60,19 @@ OpenLog = Callable[[Path, After], Log]
 
 
 def open_log(path: Path, after: After) -> Log:
-    """The log at `path`, or where that may not be read systemd's. `after` says of a cursor how far it had come.
+    """The log at `path`; where that may not be read, or this machine's own is not there (containers), systemd's.
 
-    Raises OSError where neither can be read.
+    `after` says of a cursor how far it had come. Raises OSError where neither can be read, FileNotFoundError where there is neither.
     """
     try:
         return Kmsg(path, after(Kmsg.cursor))
-    except PermissionError as e:
+    except OSError as e:
+        if e.errno not in _KEPT_FROM_US and not (e.errno == errno.ENOENT and path == KMSG):
+            raise
         try:
             return Journal(path, after(Journal.cursor))
-        except FileNotFoundError:
-            raise e from None
+        except OSError as other:
+            raise OSError(e.errno, f"{e.strerror}, and nothing from systemd's journal: {other.strerror or other}", str(path)) from other
 
 
 def kernel_clock() -> float:
@@ -71,7 +83,8 @@ def kernel_clock() -> float:
 class KernelCollector:
     """Reads the log on from where the agent before it had come to; after a reboot from its beginning, at first only what is new.
 
-    A line's event is told once. Where there is no log it tells nothing; one that may not be read raises OSError.
+    A line's event is told once. Where there is no log it tells nothing; one that may not be read raises OSError, and so does a saved file
+    that is none. Of a saved one all is told in the first pass, by the times that stand in it.
     """
 
     def __init__(self, site: Site, clock: Callable[[], float] = kernel_clock, opener: OpenLog = open_log) -> None:
@@ -80,7 +93,9 @@ class KernelCollector:
         self._boot = int(blake2b(self._boot_id.encode(errors="replace"), digest_size=7).hexdigest(), 16)
         self._log: Log | None = None
         self._reached: dict[str, int] = {}  # by cursor, the last record that was read
-        self._open_at = 0.0
+        self._open_at = float("-inf")
+        self._failed: OSError | None = None  # why it could not be opened, or read on
+        self._known = False  # whether any record was read of it
         self._caught_up: datetime | None = None
         self._ranks = RankBook(site.ranks, site.proc)
         self._teller = Teller(site, self._boot_id, self._ranks)
@@ -88,7 +103,11 @@ class KernelCollector:
 
     def absent(self) -> str:
         """No kernel log."""
-        return "" if self._log is not None else f"no kernel log at {self._site.kmsg}, and no journal"
+        return "" if self._log is not None else f"no kernel log: {told(self._failed)}" if self._failed else "no kernel log"
+
+    def source(self) -> str:
+        """Which log is read."""
+        return self._log.source if self._log is not None else ""
 
     def collect(self, now: datetime) -> Iterator[Event]:
         """What was logged since the last call."""
@@ -97,19 +116,43 @@ class KernelCollector:
         if log is None:
             return
         self._ranks.look(clock)
+        if log.saved:
+            yield from self._whole(log, now, clock)
+            return
         read = self._read(log, clock)
-        boot = procfs.cpu(self._site.proc, self._site.ticks).boot if log.saved else now.timestamp() - clock
         if read.lost:
             yield self._lost(now, read)
+        yield from self._told(log, read, now, clock, now.timestamp() - clock)
+        yield from self._floods.due(clock)
+        self._caught_up = now if read.all else None
+
+    def _whole(self, log: Log, now: datetime, clock: float) -> Iterator[Event]:
+        """What a saved file tells from where it was read last, to its end; nothing is held back there, as nothing more may come."""
+        boot = procfs.passed(procfs.cpu(self._site.proc, self._site.ticks).boot, now.timestamp())
+        malformed, ended = 0, False
+        while not ended:
+            read = self._read(log, clock)
+            self._known, ended = self._known or bool(read.records), read.all
+            malformed += read.malformed
+            yield from self._told(log, read, now, clock, boot)
+        yield from self._floods.due(math.inf)
+        if malformed and not self._known:
+            raise OSError(f"{self._site.kmsg} is no kernel log: none of its {malformed} lines has the form of /dev/kmsg, dmesg or syslog")
+
+    def _told(self, log: Log, read: Read, now: datetime, clock: float, boot: float | None) -> Iterator[Event]:
+        """The events of the records. In a saved log a flood is what came within a time by the log's own clock."""
         for record in joined(list(read.records)):
             self._reached[log.cursor] = record.sequence
             if record.facility not in (KERNEL, USER):
                 continue
             event = self._teller.event(record, *moment(record, now, self._caught_up, boot))
-            if event is not None and (told := self._floods.take(event, record.sequence, clock)) is not None:
-                yield told
-        yield from self._floods.due(clock)
-        self._caught_up = now if read.all and not log.saved else None
+            if event is None:
+                continue
+            if log.saved and record.clock is not None:
+                clock = record.clock
+                yield from self._floods.due(clock)
+            if (one := self._floods.take(event, record.sequence, clock)) is not None:
+                yield one
 
     def kept(self) -> Mapping[str, int]:
         """This boot, and the number of the first record that the next agent has to read."""
@@ -125,8 +168,18 @@ class KernelCollector:
             self._log = None
 
     def _opened(self, now: datetime, clock: float) -> Log | None:
-        if self._log is None and clock >= self._open_at and self._site.kmsg.exists():
-            self._log = self._opener(self._site.kmsg, self._after)
+        """The log; None where there is none. One that cannot be had is not tried again at once, and fails until then."""
+        if self._log is None and clock < self._open_at:
+            if self._failed is None or isinstance(self._failed, FileNotFoundError):
+                return None
+            raise self._failed
+        if self._log is None:
+            try:
+                self._log = self._opener(self._site.kmsg, self._after)
+            except OSError as e:
+                self._failed, self._open_at = e, clock + AGAIN
+                return self._opened(now, clock)
+            self._failed = None
             begins_here = self._after(self._log.cursor) is None and not self._log.saved
             self._caught_up = now if begins_here else None
             self._reached[self._log.cursor] = self._log.after
@@ -146,9 +199,9 @@ class KernelCollector:
     def _read(self, log: Log, clock: float) -> Read:
         try:
             return log.read()
-        except OSError:
+        except OSError as e:
             self.close()
-            self._open_at = clock + AGAIN
+            self._failed, self._open_at = e, clock + AGAIN
             raise
 
     def _lost(self, now: datetime, read: Read) -> Event:

@@ -11,6 +11,7 @@ from urllib3.exceptions import HTTPError
 from exporters.sending import wire
 from exporters.sending.outgoing import Signal
 from exporters.sending.verdict import explain, partial, retry_after
+from exporters.sources.web import why
 from pipeline.errors import DeliveryError
 from pipeline.records import Record
 
@@ -51,6 +52,4 @@ def _post(url: str, body: bytes, headers: dict[str, str], timeout: float) -> byt
                 raise DeliveryError(f"{error}{hint}", permanent=error.permanent)
         except (requests.RequestException, HTTPError, OSError) as e:
             what_to_do = "start it (surefoot up), or name it: SUREFOOT_INGEST__URL"
-            raise DeliveryError(
-                f"nothing was recorded: ingest at {url} does not answer ({type(e).__name__}); {what_to_do}", permanent=False
-            ) from e
+            raise DeliveryError(f"nothing was recorded: ingest at {url} does not answer ({why(e)}); {what_to_do}", permanent=False) from e

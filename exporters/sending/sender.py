@@ -28,9 +28,11 @@ from exporters.sending.offset import ClockOffset
 from exporters.sending.outgoing import Item, Outgoing, Signal
 from exporters.sending.verdict import explain, partial, retry_after
 from exporters.sending.wire import LogLine
+from exporters.sources.web import why
 from pipeline.clock import monotonic, utcnow
 from pipeline.errors import DeliveryError
 from pipeline.records import Record
+from pipeline.sizes import bound
 
 MAX_REQUEST: Final = 4 << 20  # bytes before compression: what gRPC peers and collectors take by default
 _ROOM: Final = MAX_REQUEST - (64 << 10)  # leaves the framing of each part and the resource their place
@@ -317,7 +319,7 @@ class Sender:
                     return bytes(answer)
                 raise explain(url, response.status_code, answer, retry_after(response.headers.get("Retry-After")))
         except (requests.RequestException, HTTPError, OSError) as e:
-            raise DeliveryError(f"cannot reach {url}: {type(e).__name__}", permanent=False) from e
+            raise DeliveryError(f"cannot reach {url}: {why(e)}", permanent=False) from e
 
     def _delivered(self, kinds: Mapping[str, int], signal: Signal, answer: bytes) -> None:
         self._batches += 1
@@ -358,7 +360,7 @@ class Sender:
         self._retries += 1
         if self._reachable:
             self._reachable = False
-            _log.warning("%s; telemetry waits (at most %s bytes of it) and is sent later", error, self._queue.limit)
+            _log.warning("%s; telemetry waits (at most %s of it) and is sent later", error, bound(self._queue.limit))
 
     def _count_invalid(self, kind: str, error: Exception) -> None:
         self._invalid += 1

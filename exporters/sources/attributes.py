@@ -66,6 +66,14 @@ def uevent(folder: str) -> dict[str, str]:
 def entries(folder: str | Path) -> list[str]:
     """The names in a folder, sorted; none where there is no such folder."""
     try:
-        return sorted(os.listdir(folder))[:_MOST]
+        return devices(folder)
     except OSError:
+        return []
+
+
+def devices(folder: str | Path) -> list[str]:
+    """The same, of a folder by which we know what is there at all: one that cannot be read raises OSError, as nothing is known then."""
+    try:
+        return sorted(os.listdir(folder))[:_MOST]
+    except (FileNotFoundError, NotADirectoryError):
         return []

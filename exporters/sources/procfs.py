@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from exporters.sources.attributes import contents
 
+AHEAD: Final = 60.0  # seconds by which a boot may seem to lie ahead while the clock is being set
 SECTOR: Final = 512  # bytes; the unit of /proc/diskstats whatever the disk's own sector
 _WRAPPED: Final = 1 << 63  # a negative number printed as unsigned: kernels do that to waiting times
 
@@ -97,6 +98,11 @@ def cpu(proc: Path, ticks: float) -> Cpu:
         elif words[0] == "btime" and len(words) == 2:
             boot = _float(words[1])
     return Cpu(busy, iowait, online or None, boot)
+
+
+def passed(boot: float | None, now: float) -> float | None:
+    """The time of boot, where it can be one at `now` (both seconds since 1970). The kernel reckons it from the clock that `now` is of."""
+    return boot if boot is not None and boot <= now + AHEAD else None
 
 
 def _cpu_times(words: list[str], ticks: float) -> tuple[float | None, float | None]:

@@ -13,6 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import requests
 from urllib3.exceptions import HTTPError
 
+from exporters.sources.web import why
 from pipeline.clock import monotonic
 from pipeline.settings import RedfishSettings
 
@@ -71,7 +72,7 @@ class Redfish:
                 if answer.status_code != 200:
                     raise OSError(f"the controller answers {answer.status_code} for {urlsplit(url).path}")
         except (requests.RequestException, HTTPError) as e:
-            raise OSError(f"cannot ask the controller: {type(e).__name__}") from e
+            raise OSError(f"the controller at {self._base} does not answer: {why(e)}") from e
         try:
             found = json.loads(body)
         except (ValueError, RecursionError) as e:

@@ -9,7 +9,9 @@ from urllib.parse import unquote, urlsplit
 import requests
 from urllib3.exceptions import HTTPError
 
+from exporters.sources.web import why
 from pipeline.clock import monotonic
+from pipeline.sizes import bound
 
 _ACCEPT: Final = "application/openmetrics-text;version=1.0.0;q=0.9,text/plain;version=0.0.4;q=0.8,*/*;q=0.1"
 _PIECE: Final = 64 << 10
@@ -35,7 +37,7 @@ def fetch(url: str, token_file: str, timeout: float, most: int, clock: Callable[
                     raise OSError(f"answers with status {response.status_code}")
                 return _body(response, most, until, clock)
         except (requests.RequestException, HTTPError, ValueError) as e:
-            raise OSError(f"{type(e).__name__}: {e}"[:300]) from e
+            raise OSError(f"does not answer: {why(e)}") from e
 
 
 def _body(response: requests.Response, most: int, until: float, clock: Callable[[], float]) -> str:
@@ -45,7 +47,7 @@ def _body(response: requests.Response, most: int, until: float, clock: Callable[
         pieces.append(piece)
         size += len(piece)
         if size > most:
-            raise OSError(f"is longer than {most} bytes")
+            raise OSError(f"is longer than {bound(most)}")
         if clock() > until:
             raise OSError("did not end in time")
     return b"".join(pieces).decode("utf-8", "backslashreplace")
@@ -58,5 +60,5 @@ def _from_file(path: str, most: int) -> str:
             raise OSError(f"{path} is no regular file")
         text = file.read(most + 1)
     if len(text) > most:
-        raise OSError(f"{path} is longer than {most} bytes")
+        raise OSError(f"{path} is longer than {bound(most)}")
     return text.decode("utf-8", "backslashreplace")

@@ -28,7 +28,7 @@ class DiskCollector:
 
     def collect(self, now: datetime) -> Iterator[Reading]:
         """The disks' readings. Raises OSError where the kernel has no list of them."""
-        boot = procfs.cpu(self._site.proc, self._site.ticks).boot
+        boot = procfs.passed(procfs.cpu(self._site.proc, self._site.ticks).boot, now.timestamp())
         here = [disk for disk in procfs.disks(self._site.proc) if not _NOT_DISKS.fullmatch(disk.name)]
         self._blocks.keep([disk.name for disk in here])
         for disk in here:

@@ -9,6 +9,7 @@ from typing import Protocol
 import lz4.frame
 
 from pipeline.errors import InputError, TooLarge
+from pipeline.sizes import bound
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -150,7 +151,7 @@ def _bounded(pieces: Iterator[bytes], limit: int) -> Iterator[bytes]:
     for piece in pieces:
         total += len(piece)
         if total > limit:
-            raise TooLarge(f"the request's body is over {limit} bytes")
+            raise TooLarge(f"the request's body is over {bound(limit)}")
         yield piece
 
 

@@ -14,6 +14,7 @@ from typing import IO
 from pipeline.embedded import protocol
 from pipeline.embedded.engine import RESULT_BYTES, Engine
 from pipeline.embedded.protocol import Kind
+from pipeline.sizes import bound
 
 STATEMENT_BYTES = 4 << 20
 BODY_BYTES = 512 << 20
@@ -186,7 +187,7 @@ def _text(head: bytes, rest: Iterator[bytes]) -> str:
     for piece in rest:
         whole += piece
         if len(whole) > STATEMENT_BYTES:
-            raise protocol.failure(protocol.QUERY_IS_TOO_LARGE, f"The statement is over {STATEMENT_BYTES} bytes", "QUERY_IS_TOO_LARGE")
+            raise protocol.failure(protocol.QUERY_IS_TOO_LARGE, f"The statement is over {bound(STATEMENT_BYTES)}", "QUERY_IS_TOO_LARGE")
     if not whole.strip():
         raise protocol.failure(protocol.SYNTAX_ERROR, "Empty query", "SYNTAX_ERROR")
     try:

@@ -6,6 +6,7 @@ from email.policy import HTTP
 from typing import Final
 
 from pipeline.errors import InputError, TooLarge
+from pipeline.sizes import bound
 
 FORM_BYTES: Final = 16 << 20
 
@@ -21,7 +22,7 @@ def fields(content_type: str, body: Iterator[bytes]) -> dict[str, str]:
     for piece in body:
         whole += piece
         if len(whole) > FORM_BYTES:
-            raise TooLarge(f"the form is over {FORM_BYTES} bytes")
+            raise TooLarge(f"the form is over {bound(FORM_BYTES)}")
     form = BytesParser(policy=HTTP).parsebytes(bytes(whole))
     if not form.is_multipart() or form.defects:
         raise InputError("the body is no multipart form")

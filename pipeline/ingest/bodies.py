@@ -9,6 +9,7 @@ from typing import Final
 from starlette.requests import ClientDisconnect, Request
 
 from pipeline.errors import InputError, SurefootError, TooLarge
+from pipeline.sizes import bound
 
 SECONDS: Final = 30.0  # in which a body must be here
 TOGETHER: Final = 4  # bodies of the largest size that may be in memory at once
@@ -70,7 +71,7 @@ class Bodies:
                     left -= len(chunk)
                     if left < 0:
                         break
-        return TooLarge(f"the body is larger than {self._limit} bytes")
+        return TooLarge(f"the body is larger than {bound(self._limit)}")
 
     def unpack(self, body: bytes, encoding: str) -> bytes:
         """The body without its Content-Encoding; "" and identity are none.
@@ -103,7 +104,7 @@ def _gunzip(body: bytes, limit: int) -> bytes:
         parts.append(part)
         size += len(part)
         if size > limit:
-            raise TooLarge(f"the body is larger than {limit} bytes once decompressed")
+            raise TooLarge(f"the body is larger than {bound(limit)} once decompressed")
         whole = unpacker.eof
         piece = unpacker.unused_data if whole else unpacker.unconsumed_tail
         if whole:

@@ -20,6 +20,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from pipeline.errors import SpoolFull, SurefootError
 from pipeline.ingest.frames import ENTRY, MARK, frame_of, frames
+from pipeline.sizes import bound, size
 
 Item = TypeVar("Item")
 SUFFIX: Final = ".segment"
@@ -101,7 +102,7 @@ class Spool(Generic[Item]):
         frame = frame_of(ENTRY, payload)
         with self._condition:
             if self.size + len(frame) + len(_MARK) > self._cap:  # its chunk's mark must fit too
-                raise SpoolFull(f"the spool holds {self.size} of at most {self._cap} bytes; the store is behind")
+                raise SpoolFull(f"the spool holds {size(self.size)} of at most {bound(self._cap)}; the store is behind")
             segment = self._open()
             self._write(segment, frame)
             segment.dirty = True

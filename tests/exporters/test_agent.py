@@ -240,11 +240,11 @@ def test_a_second_agent_is_refused_before_it_touches_what_the_first_one_keeps(tm
     with subprocess.Popen([sys.executable, "-c", SERVE], env=env, cwd=ROOT, stderr=subprocess.DEVNULL) as first:
         try:
             page_of(int(env["SUREFOOT_AGENT__PORT"]))
-            kept = sorted(str(p) for p in (tmp_path / "state/agent.buffer").glob("*-l-*"))
+            kept = sorted(str(p) for p in (tmp_path / "state/agent.buffer").glob("*-e-*"))
             done = subprocess.run(
                 [sys.executable, "-c", SERVE], env=other, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
             )
-            assert sorted(str(p) for p in (tmp_path / "state/agent.buffer").glob("*-l-*")) == kept
+            assert sorted(str(p) for p in (tmp_path / "state/agent.buffer").glob("*-e-*")) == kept
         finally:
             first.terminate()
     said = f"another agent (process {first.pid}) works in {tmp_path}/state" if same == "STATE_DIR" else "cannot listen on 127.0.0.1"
@@ -321,7 +321,7 @@ def test_what_an_agent_kept_through_an_outage_and_its_own_sigkill_is_sent_by_the
     env = environment(tmp_path) | {"SUREFOOT_AGENT__TIMEOUT": "1"}
     with subprocess.Popen([sys.executable, "-c", SERVE], env=env, cwd=ROOT, stderr=subprocess.DEVNULL) as first:
         end = time.monotonic() + 60
-        while not (events := list((tmp_path / "state/agent.buffer").glob("[!.]*-l-*"))) and time.monotonic() < end:
+        while not (events := list((tmp_path / "state/agent.buffer").glob("[!.]*-e-*"))) and time.monotonic() < end:
             time.sleep(0.05)
         first.kill()
     assert events, "the event of its start waits on disk"

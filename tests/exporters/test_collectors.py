@@ -1,6 +1,7 @@
 """Every collector of the registry on the fixture machine, against the golden page; adding one has no forgotten step."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,9 +10,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from exporters.collector import Reading, Site
 from exporters.encode import accept, prometheus_name, prometheus_text
+from exporters.host.machine import HostCollector
 from exporters.registry import COLLECTORS, Entry
 from exporters.sources.procfs import Mount
 from exporters.sources.storage.probes import Usage
+from exporters.storage.disks import DiskCollector
 from exporters.storage.mounts import distinct
 from pipeline.catalog.metrics import FAMILIES
 
@@ -95,6 +98,41 @@ def test_a_file_system_is_watched_once_at_its_shortest_place_and_overlays_only_a
         ]
     )
     assert [m.mount_point for m in seen] == ["/", "/d"]
+
+
+@pytest.mark.parametrize(("ahead", "believed"), [(0, 1), (60, 1), (61, 0), (10**9, 0)])
+def test_a_boot_that_has_not_come_yet_is_refused_counted_and_begins_no_counter(tmp_path: Path, ahead: int, believed: int) -> None:
+    boot = AT.timestamp() + ahead
+    (tmp_path / "stat").write_text(f"cpu0 1 2 3 4 5 6 7 8\nbtime {boot:.0f}\n")
+    (tmp_path / "diskstats").write_text("8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n")
+    site = Site("n", proc=tmp_path, sys=tmp_path)
+    (host,), rejected = accept(HostCollector(site).collect(AT))
+    assert [value for metric, value in host.values if metric.name == "host.boot"] == [boot] * believed
+    assert rejected == 1 - believed
+    (disk,), _ = accept(DiskCollector(site).collect(AT))
+    assert [reading.since_ns for reading in (host, disk)] == [round(boot * 1e9) * believed] * 2
+
+
+LISTS = {
+    "mount": "proc/self/mountinfo",
+    "nfs": "proc/self/mountstats",
+    "disk": "proc/diskstats",
+    "disk_health": "sys/class/nvme",
+    "rdma_port": "sys/class/infiniband",
+    "netdev": "sys/class/net",
+}
+
+
+@pytest.mark.parametrize(("name", "where"), LISTS.items())
+def test_a_list_of_the_kernel_that_cannot_be_read_is_an_error_and_not_a_machine_without(name: str, where: str, tmp_path: Path) -> None:
+    """A link to itself cannot be opened by root either."""
+    (tmp_path / where).parent.mkdir(parents=True)
+    (tmp_path / where).symlink_to(tmp_path / where)
+    collector = next(entry for entry in COLLECTORS if entry.name == name).make(
+        replace(Site("n"), proc=tmp_path / "proc", sys=tmp_path / "sys")
+    )
+    with pytest.raises(OSError, match="symbolic links"):
+        list(collector.collect(AT))
 
 
 def test_every_collector_reads_this_very_machine() -> None:

@@ -73,6 +73,21 @@ def test_the_oldest_goes_when_it_is_full_and_is_counted_by_kind(tmp_path: Path) 
     assert (len(buffer), buffer.dropped) == (0, {"surefoot.step": 6})
 
 
+def test_events_outlast_metrics_and_steps_also_in_the_next_process(tmp_path: Path) -> None:
+    buffer = opened(tmp_path, limit=3 * 4096)
+    for batch, kind, lasting in (("e1", "event", True), ("m1", "metrics", False), ("e2", "event", True), ("m2", "metrics", False)):
+        assert buffer.put(Signal.METRICS if kind == "metrics" else Signal.LOGS, batch, b"x", {kind: 1}, lasting=lasting)
+    assert buffer.dropped == {"metrics": 1}
+    again = opened(tmp_path, limit=3 * 4096)
+    assert put(again, "e3", lasting=True)
+    assert again.dropped == {"metrics": 1}, "the second, too, before any event"
+    assert put(again, "s"), "given up at once: it would take the place of an event"
+    assert again.dropped == {"metrics": 1, "surefoot.step": 2}
+    assert put(again, "e4", lasting=True)
+    assert again.dropped["event"] == 1, "of events alone the oldest goes"
+    assert [batch for batch, _ in drained(again)] == ["e2", "e3", "e4"]
+
+
 def test_files_are_bounded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffer_module, "MOST", 2)
     buffer = opened(tmp_path)
@@ -144,10 +159,10 @@ def test_files_that_are_not_ours_are_left_alone(tmp_path: Path) -> None:
 def test_whatever_comes_in_whatever_order_the_newest_within_the_bound_are_there_in_their_order(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str], limit: int
 ) -> None:
-    """Against a list: the kept files' sizes are whole blocks, a large one takes two."""
+    """Against a list: the kept files' sizes are whole blocks, a large one takes two, and what lasts goes last."""
     folder = tmp_path_factory.mktemp("b")
     buffer = opened(folder, limit * 4096)
-    model: deque[tuple[str, int]] = deque()
+    model: deque[tuple[str, int, bool]] = deque()
     for n, step in enumerate(steps):
         if step == "send":
             kept = buffer.oldest()
@@ -161,11 +176,11 @@ def test_whatever_comes_in_whatever_order_the_newest_within_the_bound_are_there_
             blocks = 2 if step == "large" else 1
             assert put(buffer, str(n), os.urandom(5000) if step == "large" else b"x", lasting=step == "lasting")
             if blocks <= limit:
-                model.append((str(n), blocks))
-            while sum(size for _, size in model) > limit:
-                model.popleft()
-        assert buffer.size == sum(size for _, size in model) * 4096
-    assert [batch for batch, _ in drained(opened(folder, limit * 4096))] == [batch for batch, _ in model]
+                model.append((str(n), blocks, step == "lasting"))
+            while sum(size for _, size, _ in model) > limit:
+                model.remove(next((one for one in model if not one[2]), model[0]))
+        assert buffer.size == sum(size for _, size, _ in model) * 4096
+    assert [batch for batch, _ in drained(opened(folder, limit * 4096))] == [batch for batch, *_ in model]
 
 
 def test_the_counts_of_a_file_are_on_its_first_line(tmp_path: Path) -> None:

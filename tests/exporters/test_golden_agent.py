@@ -34,7 +34,7 @@ def steady(outcome: Outcome) -> Outcome:
     def reading(one: Accepted) -> Accepted:
         return one._replace(values=tuple((metric, STEADY.get(metric.name, value)) for metric, value in one.values))
 
-    return replace(outcome, seconds=0.001, readings=[reading(one) for one in outcome.readings])
+    return replace(outcome, seconds=0.001, source=Path(outcome.source).name, readings=[reading(one) for one in outcome.readings])
 
 
 @pytest.fixture

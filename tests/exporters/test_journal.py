@@ -1,7 +1,10 @@
 """systemd's journal in place of /dev/kmsg: entries as journalctl writes them, from a journalctl made by the test."""
 
 import json
+import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,13 +31,14 @@ def entry(message: Any, number: int = 0, **more: Any) -> str:
 
 
 @pytest.fixture
-def journalctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+def journalctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
     """Makes the journalctl that is found: a shell script. What it was called with lies in the file that is given back."""
 
-    def make(script: str) -> Path:
+    def make(script: str, follows: bool = True) -> Path:
         program = tmp_path / "bin/journalctl"
         program.parent.mkdir(exist_ok=True)
-        program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\n{script}\n')
+        first = 'case "$*" in *--follow*) ;; *) exit 0 ;; esac'  # is there one at all?
+        program.write_text(f'#!/bin/sh\n{first if follows else ""}\necho "$@" > {tmp_path}/called\n{script}\n')
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
         return tmp_path / "called"
@@ -121,7 +125,8 @@ def test_a_journalctl_that_ends_is_started_again_later(journalctl: Callable[[str
         while True:
             list(collector.collect(NOW))
     journalctl(follow(entry("Kernel panic - not syncing: x")))
-    assert list(collector.collect(NOW)) == [], "not at once: it would end again and again"
+    with pytest.raises(OSError, match="journalctl ended"):  # not at once again, as it would end again; nor is it well meanwhile
+        list(collector.collect(NOW))
     clock[0] += AGAIN
     found = []
     while not found:
@@ -136,3 +141,52 @@ def test_without_either_the_reason_is_the_logs_own(monkeypatch: pytest.MonkeyPat
         Journal(Path("/dev/kmsg"), None)
     with pytest.raises(OSError, match="neither"):
         open_log(tmp_path, lambda _: None)
+
+
+NO_KMSG = """
+import json, sys
+from datetime import UTC, datetime
+from exporters.collector import Site
+from exporters.kernel.collector import KernelCollector
+collector = KernelCollector(Site("node1"))
+error = ""
+found = []
+try:
+    for _ in range(2000):
+        found += collector.collect(datetime(2026, 12, 1, tzinfo=UTC))
+        if found or not collector.source():
+            break
+except OSError as e:
+    error = str(e)
+print(json.dumps([[e.code for e in found], collector.source(), collector.absent(), error]))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")
+@pytest.mark.parametrize(
+    ("script", "follows", "told"),
+    [
+        (follow(entry("Kernel panic - not syncing: x")), True, [["panic"], "systemd's journal", "", ""]),
+        (
+            "echo No journal files were found. >&2; exit 1",
+            False,
+            [
+                [],
+                "",
+                "no kernel log: /dev/kmsg: No such file or directory, and nothing from systemd's journal: journalctl ended with 1: "
+                "No journal files were found.",
+                "",
+            ],
+        ),
+    ],
+)
+def test_in_a_container_without_dev_kmsg_the_journal_is_read_and_where_there_is_none_either_the_log_is_absent(
+    journalctl: Callable[..., Path], script: str, follows: bool, told: list[object]
+) -> None:
+    journalctl(script, follows)
+    hide = 'mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && exec "$1" -c "$2"'
+    command = ["unshare", "-m", "sh", "-c", hide, "sh", sys.executable, NO_KMSG]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=60, check=False)
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip(done.stderr)
+    assert json.loads(done.stdout) == told, done.stderr

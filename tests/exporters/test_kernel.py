@@ -64,6 +64,7 @@ class FakeLog:
 
     saved = False
     cursor = "kernel.sequence"
+    source = "a list"
 
     def __init__(self, records: list[KernelRecord], after: int | None) -> None:
         self.records = records
@@ -196,9 +197,38 @@ def test_no_log_whatever_stands_in_it_is_an_error(tmp_path_factory: pytest.TempP
     lines = [part if isinstance(part, bytes) else part[0][: part[1]] + part[3] + part[0][part[1] + part[2] :] for part in parts]
     path = tmp_path_factory.getbasetemp() / "any.kmsg"
     path.write_bytes(b"\n".join(lines))
-    for event in KernelCollector(replace(Site("node1"), kmsg=path, proc=ROOT / "fixtures/proc", gpus=lambda: GPUS)).collect(NOW):
-        assert set(event.attrs) <= set(BY_NAME[event.kind].attrs)
-        assert event.at <= NOW and wire.encode_record("surefoot.event", event)
+    collector = KernelCollector(replace(Site("node1"), kmsg=path, proc=ROOT / "fixtures/proc", gpus=lambda: GPUS))
+    try:
+        for event in collector.collect(NOW):
+            assert set(event.attrs) <= set(BY_NAME[event.kind].attrs)
+            assert event.at <= NOW and wire.encode_record("surefoot.event", event)
+    except OSError as e:
+        assert "is no kernel log" in str(e)
+
+
+def saved(tmp_path: Path, lines: list[str]) -> KernelCollector:
+    (tmp_path / "saved").write_text("".join(f"{line}\n" for line in lines))
+    return KernelCollector(replace(Site("node1"), kmsg=tmp_path / "saved", proc=ROOT / "fixtures/proc", gpus=lambda: GPUS))
+
+
+def test_a_saved_log_is_read_to_its_end_however_long_it_is(tmp_path: Path) -> None:
+    filler = [f"[{n // 100:5d}.{n % 100:02d}0000] usb 1-1: new high-speed USB device" + " " * 200 for n in range(40_000)]
+    collector = saved(tmp_path, [*filler, "[  999.000000] Kernel panic - not syncing: Fatal exception"])
+    assert (tmp_path / "saved").stat().st_size > 8 << 20
+    assert codes(collector.collect(NOW)) == ["panic"]
+
+
+def test_of_a_flood_in_a_saved_log_every_line_is_told_or_counted_by_the_times_in_it(tmp_path: Path) -> None:
+    """Twenty within two seconds, and ten an hour later: of each flood five one by one, and one for the rest."""
+    times = [10 + n / 10 for n in range(20)] + [3610 + n / 10 for n in range(10)]
+    events = list(saved(tmp_path, [f"[{at:12.6f}] {XID.format(31)}" for at in times]).collect(NOW))
+    assert [event.count for event in events] == [1] * 5 + [15] + [1] * 5 + [5]
+
+
+def test_a_file_that_is_no_kernel_log_is_told_and_an_empty_one_is_none(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"saved is no kernel log: none of its 2 lines has the form of /dev/kmsg, dmesg or syslog"):
+        list(saved(tmp_path, ["name,count", "a,1"]).collect(NOW))
+    assert list(saved(tmp_path, []).collect(NOW)) == []
 
 
 def test_where_the_boot_cannot_be_told_only_what_comes_is_read(open_log: Callable[..., KernelCollector]) -> None:

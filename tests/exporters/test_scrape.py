@@ -1,12 +1,14 @@
 """Other programs' pages: names, units and devices; what is not known; bounds, ends, starts; who speaks for a device."""
 
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
@@ -223,6 +225,45 @@ def test_a_target_that_hangs_costs_itself_and_is_not_asked_again_meanwhile() -> 
         assert [f.value for f in series if dict(f.labels)["target"] == "a"] == [1.0]
     assert asked.count(URL + "/hung") == 1
     release.set()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (requests.ConnectionError("x"), "scrape target b: x"),
+        (zlib.error("incorrect header check"), "scrape target b: error: incorrect header check"),
+        (RuntimeError("a defect"), "scrape target b: RuntimeError: a defect"),
+        (MemoryError(), "scrape target b: MemoryError: "),
+    ],
+)
+def test_whatever_goes_wrong_with_a_page_is_told_of_its_target_and_costs_no_other_and_it_is_asked_again(
+    caplog: pytest.LogCaptureFixture, error: Exception, said: str
+) -> None:
+    wrong = [error]
+
+    def answer(url: str, token: str, timeout: float, most: int) -> str:
+        if url.endswith("bad") and wrong:
+            raise wrong.pop()
+        return "up 1\n"
+
+    collector = ScrapeCollector(site({"name": "a", "url": URL}, {"name": "b", "url": URL + "/bad"}, interval=0.1), fetch=answer)
+    states, _ = collected(collector)
+    assert (states["a"].values["scrape.ok"], states["b"].values["scrape.ok"]) == (1, 0)
+    assert [record.getMessage() for record in caplog.records] == [said]
+    threading.Event().wait(0.11)
+    assert collected(collector)[0]["b"].values["scrape.ok"] == 1
+
+
+def test_a_page_of_which_nothing_can_be_made_fails_its_target_and_not_the_pass() -> None:
+    broken: Any = object()  # a map with a defect
+    states, series = collected(ScrapeCollector(site({"name": "a", "url": URL}), maps=[broken], fetch=lambda *_: "up 1\n"))
+    assert (states["a"].values["scrape.ok"], series) == (0, [])
+
+
+def test_what_is_said_of_a_target_is_said_to_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    url = "http://127.0.0.1:1/" + "long/" * 60
+    collected(ScrapeCollector(site({"name": "a", "url": url})))
+    assert [record.getMessage() for record in caplog.records] == ["scrape target a: does not answer: Connection refused"]
 
 
 def test_values_of_a_source_that_died_are_too_old_to_be_believed() -> None:

@@ -82,7 +82,7 @@ def test_a_removed_segment_is_gone_and_its_name_never_comes_back(tmp_path: Path)
 def test_a_full_spool_refuses_and_takes_again_once_there_is_room(tmp_path: Path) -> None:
     spool: Spool[None] = Spool(tmp_path, 1000)
     append(spool, b"x" * 900, None)
-    with pytest.raises(SpoolFull, match="909 of at most 1000 bytes"):
+    with pytest.raises(SpoolFull, match="909 B of at most 1000 bytes"):
         append(spool, b"y" * 100, None)
     segment = spool.roll()
     assert segment is not None

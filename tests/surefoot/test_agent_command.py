@@ -42,6 +42,19 @@ def test_once_as_json_has_the_readings_of_a_saved_tree_by_device_with_units(tmp_
     assert isinstance(found["events"], list)
 
 
+def test_once_tells_what_a_saved_kernel_log_holds_and_that_a_file_is_none(tmp_path: Path) -> None:
+    log = tmp_path / "kernel.log"
+    log.write_text("[    1.000000] Kernel panic - not syncing: x\n")
+    done = called(tmp_path, "--once", "--json", *SAVED[:-1], str(log))
+    found = json.loads(done.stdout)
+    (kernel,) = (one for one in found["collectors"] if one["name"] == "kernel")
+    assert (kernel["state"], kernel["source"], len(found["events"])) == ("ok", str(log), 1)
+    assert "# kernel: events, which --json tells: 1\n" in called(tmp_path, "--once", *SAVED[:-1], str(log)).stdout
+    log.write_text("name,count\n")
+    done = called(tmp_path, "--once", *SAVED[:-1], str(log))
+    assert f"# kernel: error: {log} is no kernel log: none of its 1 lines has the form of /dev/kmsg, dmesg or syslog\n" in done.stdout
+
+
 def test_once_of_this_machine_says_what_is_absent_and_ends_with_0(tmp_path: Path) -> None:
     done = called(tmp_path, "--once")
     assert (done.exit_code, done.stderr) == (0, "")

@@ -1,5 +1,6 @@
 """`surefoot doctor`, with and without `--coverage`, as a person and as a script calls it."""
 
+import errno
 import json
 import time
 from datetime import UTC, datetime, timedelta
@@ -14,9 +15,25 @@ from werkzeug import Request, Response
 from werkzeug.serving import WSGIRequestHandler
 
 from exporters.passes import HUNG, Outcome
+from exporters.sources.storage.mounts import Probe
+from exporters.sources.storage.probes import Standing
 from pipeline.catalog.faults import FAULTS
 from pipeline.settings import ReceiverSettings, Settings
-from surefoot.checkup import GIB, Answered, Check, Room, State, of_clock, of_collector, of_ingest, of_receivers, of_room, of_token, well
+from surefoot.checkup import (
+    GIB,
+    Answered,
+    Check,
+    Room,
+    State,
+    of_clock,
+    of_collector,
+    of_ingest,
+    of_probe_paths,
+    of_receivers,
+    of_room,
+    of_token,
+    well,
+)
 from surefoot.cli import cli
 
 
@@ -36,6 +53,11 @@ def test_every_fault_stands_in_the_list_with_what_finds_it_or_what_it_waits_for(
     assert any(row.startswith("gpu_slow ") and row.endswith("not covered: waits for the slowdown detectors") for row in rows)
     assert any(row.startswith("hung_task ") and row.endswith("fault_rule: event hung_task") for row in rows)
     assert rows[-1] == f"{sum(not fault.waits_for for fault in FAULTS)} of {len(FAULTS)} faults are covered"
+
+
+def test_what_finds_a_fault_is_listed_once() -> None:
+    for fault in json.loads(called("--coverage", "--json").output)["faults"]:
+        assert len(set(fault["covered_by"])) == len(fault["covered_by"]), fault["name"]
 
 
 def test_the_same_as_json_is_one_object_on_one_line() -> None:
@@ -184,6 +206,33 @@ def test_clocks_may_be_three_seconds_apart(ours: float, state: str) -> None:
 def test_a_folder_needs_room_and_us_to_be_allowed_to_write(room: Room, said: Any) -> None:
     told = of_room("state folder", "state_dir", room, GIB)
     assert told == said if isinstance(said, Check) else (told.state, told.said) == ("not", said)
+
+
+def test_folders_that_are_to_be_written_to_and_cannot_be_are_named_with_what_to_do(tmp_path: Path, httpserver: HTTPServer) -> None:
+    ingest(httpserver)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "good").mkdir()
+    named = here(tmp_path, httpserver, INGEST__TOKEN=TOKEN)
+    done = called("--json", **named, AGENT__PROBE_PATHS=json.dumps([str(tmp_path / name) for name in ("none", "good", "file")]))
+    said = f"{tmp_path}/none is not there: make it, or leave it out; {tmp_path}/file is no folder: name the one that it is in"
+    assert (done.exit_code, checks(done)["probe paths"]) == (1, ("not", f"{said}; they stand in agent.probe_paths"))
+    done = called("--json", **named, AGENT__PROBE_PATHS=json.dumps([str(tmp_path / "good")]))
+    assert checks(done)["probe paths"] == ("ok", str(tmp_path / "good"))
+    assert "probe paths" not in checks(called("--json", **named))
+
+
+@pytest.mark.parametrize(
+    ("probe", "said"),
+    [
+        (Probe(None, None, None), "may not be looked at by us: give it to the agent's user"),
+        (Probe(False, 3.0, None), "does not answer: look at its file system"),
+        (Probe(False, 0.1, None, errno.ESTALE), "Stale file handle: look at its file system"),
+        (Probe(True, 0.1, Standing(True, False)), "cannot be written by us: give it to the agent's user, or leave it out"),
+    ],
+)
+def test_what_is_wrong_with_such_a_folder_is_said_without_touching_it(probe: Probe[Standing], said: str) -> None:
+    (told,) = of_probe_paths({"/scratch": probe})
+    assert told == Check("probe paths", State.NOT, f"/scratch {said}; they stand in agent.probe_paths")
 
 
 def test_a_collector_that_fails_is_missing_and_one_that_has_nothing_to_see_is_not() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("alerts", "dashboard", "exporters", "pipeline", "slo", "surefoot")
-OF_PIPELINE_FOR_EXPORTERS = {"catalog", "records", "errors", "clock", "settings", "secrets", "hostlist", "ownership"}
+OF_PIPELINE_FOR_EXPORTERS = {"catalog", "records", "errors", "clock", "settings", "secrets", "sizes", "hostlist", "ownership"}
 
 
 def sources() -> Iterator[Path]:

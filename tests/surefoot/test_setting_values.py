@@ -4,16 +4,17 @@ import math
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import pytest
 from annotated_types import Ge, Gt, Le
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from alerts.detectors.stall_limit import BETWEEN
 from pipeline.catalog.layers import Phase
 from pipeline.errors import SettingsError
 from pipeline.setting_values import WEEK
+from pipeline.setting_words import EXAMPLES
 from pipeline.settings import Part, ReceiverSettings, Settings, load
 
 
@@ -204,3 +205,57 @@ def test_two_parts_on_one_port_are_refused(tmp_path: Path, text: str) -> None:
 def test_one_port_on_two_addresses_or_of_a_store_that_does_not_run_here_is_fine(tmp_path: Path, text: str) -> None:
     (tmp_path / "c.yaml").write_text(text)
     load(tmp_path / "c.yaml")
+
+
+def holders(model: type[BaseModel] = Settings, before: str = "") -> Iterator[str]:
+    """Every setting that holds others: a group, a list or a mapping."""
+    for name, info in model.model_fields.items():
+        kind, origin = info.annotation, get_origin(info.annotation)
+        inner = kind if isinstance(kind, type) else get_args(kind)[0] if origin is tuple else None
+        if origin in (tuple, dict) or (isinstance(kind, type) and issubclass(kind, Part)):
+            yield before + name
+        if isinstance(inner, type) and issubclass(inner, Part):
+            yield from holders(inner, f"{before}{name}.")
+
+
+def nested(key: str, value: str) -> str:
+    """The settings file in which `value` stands at `key`."""
+    if key == "agent.scrape.labels":
+        return f"agent: {{scrape: [{{name: a, url: 'http://x', labels: {value}}}]}}"
+    *groups, last = key.split(".")
+    text = f"{last}: {value}"
+    for group in reversed(groups):
+        text = f"{group}: {{{text}}}"
+    return text
+
+
+@pytest.mark.parametrize("key", [*holders()])
+def test_a_setting_that_holds_others_says_so_with_an_example_that_it_takes(key: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(nested(key, EXAMPLES[key]))
+    load(path)
+    path.write_text(nested(key, "5"))
+    with pytest.raises(SettingsError) as caught:
+        load(path)
+    assert str(caught.value).endswith(f"as in {key.rpartition('.')[2]}: {EXAMPLES[key]}")
+    assert "Input" not in str(caught.value) and "dictionary" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("agent: {probe_paths: /x}", "setting agent.probe_paths: must be a list, as in probe_paths: [/scratch, /data]"),
+        ("receivers: [log]", "setting receivers.0: must have keys of its own, as in receivers: [{kind: log}]"),
+        ("agent: {compat: [foo]}", "setting agent.compat.0: must be 'dcgm' or 'node'"),
+        ("agent: {interval: often}", "setting agent.interval: must be a number"),
+        ("agent: {port: 1.5}", "setting agent.port: must be a whole number"),
+        ("cluster: 5", "setting cluster: must be text: put it in quotes"),
+        ("receivers: [{}]", "setting receivers.0.kind: is missing"),
+        ("agent: {port: 0}", "setting agent.port: must be greater than or equal to 1"),
+    ],
+)
+def test_what_is_wrong_with_a_value_is_said_in_words_of_the_file(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path / "c.yaml")
+    assert str(caught.value) == said

@@ -6,11 +6,12 @@ table of processes below has four columns.
 
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
+from exporters.sources.command import output
 from exporters.sources.gpu import pci
 from exporters.sources.gpu.accelerator import Device, Driver, Found, NoDriver, Roll, Seen, State, User, Value
 
@@ -18,6 +19,7 @@ VENDOR: Final = 0x19E5
 COMMAND: Final = "npu-smi"
 TIMEOUT: Final = 20.0  # seconds, after which the command is ended: it asks every chip in turn
 _MIB: Final = 1 << 20
+_MOST: Final = 1 << 20  # bytes of its table
 _NUMBER: Final = re.compile(r"-?\d{1,12}(?:\.\d{1,6})?")
 _OF: Final = re.compile(r"(\d{1,12}) */ *(\d{1,12})")
 _VERSION: Final = re.compile(r"Version: *([\w.-]+)")
@@ -35,9 +37,9 @@ class Chip:
     users: list[User] = field(default_factory=list)
 
 
-def load() -> Driver | None:
-    """The driver; None where its tool is not installed."""
-    return Ascend(_run) if shutil.which(COMMAND) else None
+def load(timeout: float = TIMEOUT) -> Driver | None:
+    """The driver; None where its tool is not installed. `timeout` is the seconds that the tool has."""
+    return Ascend(partial(_run, timeout)) if shutil.which(COMMAND) else None
 
 
 class Ascend:
@@ -109,11 +111,8 @@ def _process(chips: list[Chip], cells: list[str]) -> None:
                 chip.state = replace(chip.state, processes=len(chip.users))
 
 
-def _run() -> str:
+def _run(timeout: float) -> str:
     try:
-        done = subprocess.run([COMMAND, "info"], capture_output=True, timeout=TIMEOUT, stdin=subprocess.DEVNULL, check=False)
-    except (OSError, subprocess.TimeoutExpired) as e:
-        raise NoDriver(f"{COMMAND}: {e}") from e
-    if done.returncode:
-        raise NoDriver(f"{COMMAND} ended with {done.returncode}: {done.stdout.decode('utf-8', 'replace').strip()[:200]}")
-    return done.stdout.decode("utf-8", "replace")
+        return output((COMMAND, "info"), timeout, _MOST)
+    except OSError as e:
+        raise NoDriver(str(e)) from e

@@ -7,10 +7,12 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from exporters.sources.command import end, ended, output
 from exporters.sources.kernel.kmsg import MOST, Read
 from exporters.sources.kernel.log import MAX_TEXT, KernelRecord
 
-_COMMAND: Final = ("--dmesg", "--boot", "--output=json", "--follow", "--quiet", "--no-pager")
+_COMMAND: Final = ("--dmesg", "--boot", "--output=json", "--quiet", "--no-pager")
+_FIRST_WITHIN: Final = 2.0  # seconds
 _CHUNK: Final = 1 << 20  # bytes a call
 _LONGEST: Final = 256 << 10  # bytes of an entry
 
@@ -42,19 +44,25 @@ def parse(entry: bytes) -> KernelRecord | None:
 
 class Journal:
     """The kernel's part of this boot's journal. `after` is when the last entry that was read was received (microseconds since 1970); given
-    as None: only what comes from now on, as -1: all of this boot. Raises OSError where there is no journalctl."""
+    as None: only what comes from now on, as -1: all of this boot. Raises OSError where there is no journalctl, or it cannot read any."""
 
     saved: Final = False
+    source: Final = "systemd's journal"
     cursor: Final = "kernel.journal"
 
     def __init__(self, path: Path, after: int | None) -> None:
         program = shutil.which("journalctl")
         if program is None:
-            raise FileNotFoundError(2, "may not be read, and there is no journalctl", str(path))
+            raise FileNotFoundError(2, "there is no journalctl", str(path))
+        output(("journalctl", *_COMMAND, "--lines=1"), _FIRST_WITHIN, _CHUNK)  # one that follows says too late that there is nothing
         since = ("--lines=0",) if after is None else ("--lines=all", *((f"--since=@{after // 1_000_000}",) if after > 0 else ()))
         self.after = -1 if after is None else after
         self._process = subprocess.Popen(  # it ends by itself soon after us: nobody reads what it writes
-            [program, *_COMMAND, *since], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [program, *_COMMAND, "--follow", *since],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         if self._process.stdout is None:
             raise OSError("no pipe")
@@ -63,8 +71,8 @@ class Journal:
         self._rest = b""
 
     def close(self) -> None:
-        """Ends journalctl."""
-        self._process.kill()
+        """Ends journalctl, and what it began."""
+        end(self._process)
         self._process.wait()
         if self._process.stdout is not None:
             self._process.stdout.close()
@@ -76,7 +84,7 @@ class Journal:
         except BlockingIOError:
             return Read(())
         if not raw:
-            raise OSError(f"journalctl ended with {self._process.poll()}")
+            raise OSError(f"journalctl {ended(self._process.wait())}")
         *lines, self._rest = (self._rest + raw).split(b"\n")
         malformed = 0
         if len(self._rest) > _LONGEST:

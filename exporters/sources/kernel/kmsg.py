@@ -36,6 +36,7 @@ class Kmsg:
 
     def __init__(self, path: Path, after: int | None, read: Callable[[int, int], bytes] = os.read) -> None:
         self._read = read
+        self.source = str(path)
         self._fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             mode = os.fstat(self._fd).st_mode

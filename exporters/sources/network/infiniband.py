@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from exporters.sources.attributes import devices as names_of
 from exporters.sources.attributes import entries, number, uevent, word
 
 WORD: Final = 4  # bytes; the unit of port_xmit_data and port_rcv_data
@@ -52,8 +53,11 @@ class Device:
 
 
 def devices(sys: Path, wanted: Container[str]) -> Iterator[Device]:
-    """The RDMA devices; none where there is no such class. Of `hw_counters` only those in `wanted` are read."""
-    for name in entries(sys / "class/infiniband"):
+    """The RDMA devices; none where there is no such class. Of `hw_counters` only those in `wanted` are read.
+
+    Raises OSError where the class is there and cannot be read.
+    """
+    for name in names_of(sys / "class/infiniband"):
         folder = f"{sys}/class/infiniband/{name}"
         told = uevent(f"{folder}/device")
         numbers = [int(entry) for entry in entries(f"{folder}/ports") if entry.isascii() and entry.isdigit() and len(entry) <= 3]

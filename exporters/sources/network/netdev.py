@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from exporters.sources.attributes import entries, number, uevent, word
+from exporters.sources.attributes import devices, number, uevent, word
 
 _MEGABIT: Final = 1e6 / 8  # bytes a second
 _UNKNOWN: Final = (1 << 32) - 1  # the speed that older kernels print for -1
@@ -32,8 +32,8 @@ class Interface:
 
 def interfaces(sys: Path, wanted: Iterable[str]) -> Iterator[Interface]:
     """The interfaces that are real devices, and bonds; not the virtual functions that a device here has given away. Of the statistics only
-    those in `wanted` are read."""
-    for name in entries(sys / "class/net"):
+    those in `wanted` are read. Raises OSError where the kernel's list cannot be read."""
+    for name in devices(sys / "class/net"):
         folder = f"{sys}/class/net/{name}"
         bond = os.path.exists(f"{folder}/bonding")
         if not bond and not os.path.exists(f"{folder}/device"):

@@ -17,7 +17,9 @@ from typing import Any, Final
 import requests
 from urllib3.exceptions import HTTPError
 
+from exporters.sources.web import why
 from pipeline.clock import monotonic
+from pipeline.sizes import bound
 
 PAGE: Final = 500  # objects to an answer
 MOST: Final = 200_000  # objects of one resource that are taken in
@@ -68,16 +70,16 @@ class Api:
                 for line in _lines(response):
                     yield _parsed(line)
         except (requests.RequestException, HTTPError, ValueError) as e:
-            raise OSError(f"{type(e).__name__}: {e}"[:300]) from e
+            raise OSError(f"the API server at {self._url} does not answer: {why(e)}") from e
 
     def _get(self, path: str, params: Mapping[str, str]) -> Object:
         try:
             with self._open(path, params, self._timeout) as response:
                 body = response.raw.read(MAX_LIST + 1, decode_content=True)
         except (requests.RequestException, HTTPError, ValueError) as e:
-            raise OSError(f"{type(e).__name__}: {e}"[:300]) from e
+            raise OSError(f"the API server at {self._url} does not answer: {why(e)}") from e
         if len(body) > MAX_LIST:
-            raise OSError(f"the list at {path} is longer than {MAX_LIST} bytes")
+            raise OSError(f"the list at {path} is longer than {bound(MAX_LIST)}")
         return _parsed(body)
 
     @contextmanager
@@ -110,7 +112,7 @@ def _parsed(text: bytes) -> Object:
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as e:
-        raise OSError(f"the server's answer is no JSON: {type(e).__name__}") from e
+        raise OSError("the server's answer is no JSON") from e
     if not isinstance(told, dict):
         raise OSError("the server's answer is no object")
     return told

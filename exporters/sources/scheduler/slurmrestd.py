@@ -4,6 +4,8 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from exporters.sources.scheduler.slurm import MOST, Record, of_json
+from exporters.sources.web import why
+from pipeline.sizes import bound
 
 
 class Slurmrestd:
@@ -28,7 +30,7 @@ class Slurmrestd:
                         raise OSError(f"slurmrestd answers {what} with status {response.status_code}")
                     body = response.raw.read(MOST + 1, decode_content=True)
         except (requests.RequestException, HTTPError, ValueError) as e:
-            raise OSError(f"{type(e).__name__}: {e}"[:300]) from e
+            raise OSError(f"slurmrestd at {self._base} does not answer: {why(e)}") from e
         if len(body) > MOST:
-            raise OSError(f"slurmrestd's {what} are longer than {MOST} bytes")
+            raise OSError(f"slurmrestd's {what} are longer than {bound(MOST)}")
         return of_json(body.decode("utf-8", "backslashreplace"), what)

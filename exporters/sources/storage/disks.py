@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from exporters.sources.attributes import number, text
+from exporters.sources.attributes import devices, number, text
 
 _WELL: Final = frozenset({"running", "live"})
 
@@ -52,11 +52,11 @@ class Blocks:
 
 
 def controllers(sys: Path) -> list[str]:
-    """The NVMe controllers of this machine: "nvme0", in order; none of disks elsewhere (fabrics), whose health is not ours."""
-    try:
-        names = [path.name for path in (sys / "class/nvme").iterdir()]
-    except OSError:
-        return []
+    """The NVMe controllers of this machine: "nvme0", in order; none of disks elsewhere (fabrics), whose health is not ours.
+
+    Raises OSError where the kernel's list cannot be read.
+    """
+    names = devices(sys / "class/nvme")
     here = [name for name in names if re.fullmatch(r"nvme\d+", name) and text(sys / "class/nvme" / name / "transport") in (None, "pcie")]
     return sorted(here, key=lambda name: int(name[4:]))
 

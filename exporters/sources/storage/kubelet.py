@@ -9,6 +9,9 @@ from typing import Any, Final
 import requests
 from urllib3.exceptions import HTTPError
 
+from exporters.sources.web import why
+from pipeline.sizes import bound
+
 _MOST: Final = 64 << 20  # bytes of an answer: a node with hundreds of pods gives some megabytes
 _BIGGEST: Final = 1 << 63
 
@@ -56,9 +59,9 @@ def ask(door: Door) -> str | None:
                 if answer.status_code != 200:
                     raise OSError(f"the kubelet at {where} answered with status {answer.status_code}")
         except (requests.RequestException, HTTPError) as e:
-            raise OSError(f"the kubelet at {where} does not answer ({type(e).__name__})") from e
+            raise OSError(f"the kubelet at {where} does not answer: {why(e)}") from e
     if len(body) > _MOST:
-        raise OSError(f"the kubelet at {where} answered with more than {_MOST >> 20} MB")
+        raise OSError(f"the kubelet at {where} answered with more than {bound(_MOST)}")
     return body.decode("utf-8", "replace")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from exporters.sources.storage import probes
-from exporters.sources.storage.probes import DENIED, Answer, Smart, Usage, Written
+from exporters.sources.storage.probes import DENIED, Answer, Smart, Standing, Usage, Written
 from pipeline.clock import monotonic
 
 MAX_HUNG: Final = 64  # probes under way at most; beyond it further mounts are unknown, not ok
@@ -179,6 +179,11 @@ def usages() -> ChildProbes[Usage]:
 def writes() -> ChildProbes[Written]:
     """Writes a small file to folders."""
     return ChildProbes((*_CHILD, "write"), Written)
+
+
+def standings() -> ChildProbes[Standing]:
+    """Asks what we may do in folders."""
+    return ChildProbes((*_CHILD, "folder"), Standing)
 
 
 def smarts() -> ChildProbes[Smart]:

@@ -86,9 +86,15 @@ class NfsMount:
 
 
 def mounts(proc: Path) -> dict[str, NfsMount]:
-    """The NFS mounts by mount point; of two at one place the upper one. `proc` is the root, /proc on a live machine."""
-    text = attributes.text(proc / "self/mountstats")
-    return {mount.mount_point: mount for mount in parse(text or "")}
+    """The NFS mounts by mount point; of two at one place the upper one. `proc` is the root, /proc on a live machine.
+
+    Raises OSError where the kernel has such a list and it cannot be read.
+    """
+    try:
+        text = attributes.contents(proc / "self/mountstats")
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    return {mount.mount_point: mount for mount in parse(text)}
 
 
 def parse(text: str) -> Iterator[NfsMount]:

@@ -3,7 +3,7 @@
 Run as a program (by `mounts.ChildProbes`, without site packages) it is the child process that may get
 stuck in the agent's place: a thread in uninterruptible sleep would keep the agent from ending. Its argument
 is what it asks: `statvfs` how full a file system is, `write` whether a small file can be written to a folder,
-`nvme` a controller's health. It reads one JSON text a line, a path, and writes one JSON array a line: path,
+`nvme` a controller's health, `folder` what we may do in one. It reads one JSON text a line, a path, and writes one JSON array a line: path,
 seconds, error, errno, then what was found. Standard library only, and none of our packages.
 """
 
@@ -13,6 +13,7 @@ import fcntl
 import json
 import os
 import signal
+import stat
 import sys
 import threading
 import time
@@ -55,6 +56,13 @@ class Smart(NamedTuple):
     page: str
 
 
+class Standing(NamedTuple):
+    """Whether a path is a folder, and whether we may write there."""
+
+    folder: bool
+    writable: bool
+
+
 class Answer(NamedTuple, Generic[T]):
     """What became of one probe: what was `found`, or None with the `error` and its number (0 where it has none); `seconds` is how
     long it took."""
@@ -70,6 +78,11 @@ def statvfs(path: str) -> Usage:
     """Asks the kernel. Raises OSError; may never return."""
     s = os.statvfs(path)
     return Usage(s.f_blocks * s.f_frsize, s.f_bavail * s.f_frsize, s.f_files, s.f_favail)
+
+
+def standing(path: str) -> Standing:
+    """Asks the kernel; writes nothing. Raises OSError; may never return."""
+    return Standing(stat.S_ISDIR(os.stat(path).st_mode), os.access(path, os.W_OK | os.X_OK))
 
 
 def write(folder: str) -> Written:
@@ -212,7 +225,7 @@ class ThreadProbes(Generic[T]):
         return Answer(path, time.monotonic() - began, error, found, number)
 
 
-WAYS: dict[str, Callable[[str], Any]] = {"statvfs": statvfs, "write": write, "nvme": smart}
+WAYS: dict[str, Callable[[str], Any]] = {"statvfs": statvfs, "write": write, "nvme": smart, "folder": standing}
 
 
 def main() -> None:
