@@ -68,6 +68,14 @@ def _same_device(verdict: Verdict, incident: IncidentTransition) -> bool:
     return lesser > 0 or (lesser == 0 and incident.onset is not None and abs(verdict.onset - incident.onset) <= NEAR)
 
 
+def absorbs(graver: IncidentTransition, other: IncidentTransition) -> bool:
+    """Whether `other`, of the same device, is part of what turned out to be graver. A failure of a run is never a part of anything."""
+    if State.RESOLVED in (graver.new_state, other.new_state) or other.attempt or not (other.node and other.device):
+        return False
+    same = all(getattr(graver, name) == getattr(other, name) for name in ("node", "device", "layer", "run"))
+    return same and gravity(BY_NAME[graver.fault]) < gravity(BY_NAME[other.fault])
+
+
 def _beside(verdict: Verdict, incident: IncidentTransition) -> bool:
     failed = incident.fault in (RANK_CRASH.name, STARTUP_FAILURE.name)
     if failed and incident.run in verdict.evidence.get("spared", ()):

@@ -13,7 +13,7 @@ from alerts.detectors.registry import BY_NAME, DETECTORS
 from alerts.detectors.verdict import Verdict
 from alerts.ids import mint
 from alerts.incidents.causes import CAUSES, TOLD, Death, because, deaths, explains, part_of
-from alerts.incidents.correlate import first_finding, first_transition, gravity, home, refinement, title
+from alerts.incidents.correlate import absorbs, first_finding, first_transition, gravity, home, refinement, title
 from alerts.incidents.flapping import counted
 from alerts.incidents.last_words import LastWords
 from alerts.incidents.lifecycle import State, move
@@ -46,6 +46,7 @@ class Findings:
             if finding := there.get(verdict.key):
                 self._refine(finding, verdict, now)
         self._open([v for v in verdicts if v.key not in there], now)
+        self._absorb(now)
         self._explain(verdicts, now)
         self._gather(now)
         over = [(finding, self._over(finding, snapshot, now)) for finding in self.book.findings.values()]
@@ -103,6 +104,15 @@ class Findings:
         last = before.get(verdict.key)
         incident = self.book.incidents.get(self.book.root(last.incident)) if last and last.attempt == verdict.attempt else None
         return incident if incident and incident.new_state != State.RESOLVED else None
+
+    def _absorb(self, now: datetime) -> None:
+        """Let what was found of a device be part of the graver incident that was found of it since: who was told is told anew, of one."""
+        for other in self.book.unresolved():
+            graver = [one for one in self.book.unresolved() if absorbs(one, other)]
+            if graver:
+                root = min(graver, key=lambda one: (gravity(FAULTS[one.fault]), one.detected_at or one.at, one.incident))
+                self._merge(other, root, f"the same device is hit harder: part of incident {root.incident}", now)
+        self._rehome(now)
 
     # --- what came of what ------------------------------------------------------------------------
 
