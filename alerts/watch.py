@@ -13,9 +13,10 @@ from alerts.watched import Place, Said, Standing, Watched, judge, missed
 from pipeline.catalog.layers import Layer
 from pipeline.catalog.metrics import BY_NAME as METRICS
 from pipeline.catalog.metrics import HOST, MOUNT, SCHED_NODE
-from pipeline.catalog.rules import RANK, RULES, Happened, Missing, Rule
+from pipeline.catalog.rules import FAMILIES, RANK, RULES, Happened, Missing, Rule
 from pipeline.queries.counts_since import counts_since
 from pipeline.queries.devices_named import devices_named
+from pipeline.queries.families_there import families_there
 from pipeline.queries.fault_events import fault_events
 from pipeline.queries.readings_first import readings_first
 from pipeline.queries.readings_since import DeviceReading, readings_since
@@ -55,6 +56,7 @@ class Watch:
         self._rules = rules
         self._order = {id(rule): n for n, rule in enumerate(rules)}
         self._over = _windows(rules)
+        self._turned = {rule.family.name for rule in rules if rule.turned}
         self._kinds = sorted({rule.when.kind.name for rule in rules if isinstance(rule.when, Happened)})
         self._gap = 3 * interval + 5
         self._due = 0.0
@@ -77,9 +79,10 @@ class Watch:
         self._fresh |= fresh
         begin = self._read_to is None
         due = begin or (self._fresh and monotonic >= self._due)
-        readings = readings_since(self._store, self._since(now), now + AHEAD) if due else []
+        there = families_there(self._store, FAMILIES) if due else []
+        readings = readings_since(self._store, there, self._since(now), now + AHEAD) if due else []
         self._learn_names(readings)
-        first = readings_first(self._store, now - FIRST) if begin and readings else []
+        first = readings_first(self._store, [f for f in there if f.name in self._turned], now - FIRST) if begin and readings else []
         events = self._read_events(now) if news or begin else []
         if due:
             self._overlap = OVERLAP if len(readings) <= ROWS else SHORT

@@ -18,6 +18,7 @@ from pipeline.catalog.rules import RANK, Happened, Missing, Rule, Scope, rules_o
 from pipeline.records import FindingTransition
 
 NAME = "fault_rule"
+NAMED = 30.0  # seconds: a count is read at most so much later than the kernel's log names who was killed
 DYING = 1.0  # seconds: a killed rank gives back its memory before its end is seen; it is the run's incident then, and the kill joins it
 
 
@@ -30,7 +31,7 @@ def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
             continue
         if standing.bad.last is None or (now - standing.bad.last).total_seconds() <= STALE:
             for run in _runs_hit(standing, snapshot, there):
-                verdict = _verdict(standing, run, there, snapshot.watched.mounts.get(standing.place.node, frozenset()))
+                verdict = _verdict(standing, run, there, snapshot)
                 found.setdefault(verdict.key, verdict)
     hit = {_without_run(v.key) for v in found.values() if v.run}
     return [v for v in found.values() if v.run or _without_run(v.key) not in hit]
@@ -103,8 +104,9 @@ def _mount_of(path: str, points: Iterable[str]) -> str | None:
     return max(above, key=len, default=None)
 
 
-def _verdict(standing: Standing, run: str, there: Mapping[str, Mapping[str, RunLook]], points: Iterable[str]) -> Verdict:
+def _verdict(standing: Standing, run: str, there: Mapping[str, Mapping[str, RunLook]], snapshot: Snapshot) -> Verdict:
     place, fault = standing.place, standing.rule.fault
+    points = snapshot.watched.mounts.get(place.node, frozenset())
     began = standing.onset or standing.seen_at
     rank = place.labels.get(RANK, "") if standing.rule.entity == RANK else ""
     return Verdict(
@@ -118,7 +120,7 @@ def _verdict(standing: Standing, run: str, there: Mapping[str, Mapping[str, RunL
         rank=int(rank) if rank.isdigit() else None,
         onset=began,
         reason=said_with(standing.rule.says, standing, standing.seen[-1] if standing.seen else None),
-        evidence=_evidence(standing, there.get(place.node, {}).values()),
+        evidence=_evidence(standing, there.get(place.node, {}).values()) | _spared(standing, snapshot),
         beside=frozenset(there.get(place.node, ())),
         under=frozenset(_runs_under(standing, there, points)),
         located=True,
@@ -134,6 +136,16 @@ def _evidence(standing: Standing, runs: Iterable[RunLook]) -> dict[str, Any]:
     if names := sorted(run.run for run in runs):
         told["runs_on_node"] = names
     return told
+
+
+def _spared(standing: Standing, snapshot: Snapshot) -> dict[str, Any]:
+    """The runs of which nothing was killed, though something on the node was, whichever rule has seen it."""
+    began = standing.onset or standing.seen_at
+    alike = snapshot.watched.standings.get((standing.rule.fault.name, standing.place.key), ())
+    told = [values for one in alike for at, values in one.seen if abs((at - began).total_seconds()) <= NAMED]
+    known = {run for values in told for run in str(values.get("known_runs", "")).split(",")}
+    spared = sorted(known - {values.get("run", "") for values in told} - {""})
+    return {"spared": spared} if spared else {}
 
 
 def _shown(seen: Sequence[Observation]) -> list[dict[str, Any]]:

@@ -80,7 +80,8 @@ def _killed(cause: Verdict, incident: IncidentTransition, died: Sequence[Death])
     """Whether what the kernel killed may have been a rank of the incident's run, or what a rank could not do without.
 
     A rank that was killed ended by SIGKILL, or nobody knows how. One that ended with a code of its own did so for a reason of its own,
-    unless the kill was in its run's control group, or it tells that something of it was killed: a loader's process, say.
+    unless the kill was in its run's control group, or it tells that something of it was killed: a loader's process, say. Where the kernel's
+    log would have named a rank of the run and did not, none was killed, whatever the node's count says.
     """
     told = _told_last(cause)
     if told.get("run", incident.run) != incident.run:
@@ -88,7 +89,11 @@ def _killed(cause: Verdict, incident: IncidentTransition, died: Sequence[Death])
     if any(d.code.startswith("-") and d.code not in SIGKILL for d in died):
         return False
     by_itself = [d for d in died if d.code and d.code not in SIGKILL]
-    return "run" in told or all(any(words in d.errors for words in CHILD_KILLED) for d in by_itself)
+    if "run" in told:
+        return True
+    if not by_itself and incident.rank is not None and incident.run in cause.evidence.get("spared", ()):
+        return False
+    return all(any(words in d.errors for words in CHILD_KILLED) for d in by_itself)
 
 
 def _told_last(cause: Verdict) -> Mapping[str, Any]:

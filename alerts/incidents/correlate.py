@@ -9,7 +9,18 @@ from alerts.detectors import rank_exit
 from alerts.detectors.verdict import Verdict
 from alerts.incidents.lifecycle import State, open_incident
 from alerts.transitions import LEADER
-from pipeline.catalog.faults import BY_NAME, HOST_DOWN, LAUNCHER_LOST, NODE_LEFT, RANK_STOPPED, RESTART_LOOP, TELEMETRY_LOST, Fault
+from pipeline.catalog.faults import (
+    BY_NAME,
+    HOST_DOWN,
+    LAUNCHER_LOST,
+    NODE_LEFT,
+    RANK_CRASH,
+    RANK_STOPPED,
+    RESTART_LOOP,
+    STARTUP_FAILURE,
+    TELEMETRY_LOST,
+    Fault,
+)
 from pipeline.catalog.layers import gravity
 from pipeline.catalog.rules import rules_of
 from pipeline.records import FindingTransition, IncidentTransition
@@ -52,7 +63,18 @@ def _same_device(verdict: Verdict, incident: IncidentTransition) -> bool:
     return lesser > 0 or (lesser == 0 and incident.onset is not None and abs(verdict.onset - incident.onset) <= NEAR)
 
 
+def absorbs(graver: IncidentTransition, other: IncidentTransition) -> bool:
+    """Whether `other`, of the same device, is part of what turned out to be graver. A failure of a run is never a part of anything."""
+    if State.RESOLVED in (graver.new_state, other.new_state) or other.attempt or not (other.node and other.device):
+        return False
+    same = all(getattr(graver, name) == getattr(other, name) for name in ("node", "device", "layer", "run"))
+    return same and gravity(graver.severity) < gravity(other.severity)
+
+
 def _beside(verdict: Verdict, incident: IncidentTransition) -> bool:
+    failed = incident.fault in (RANK_CRASH.name, STARTUP_FAILURE.name)
+    if failed and incident.run in verdict.evidence.get("spared", ()):
+        return False  # a kill for want of memory that was none of the run's: where it is why after all, `causes.py` finds it
     near = incident.onset is not None and abs(verdict.onset - incident.onset) <= NEAR
     return near and incident.recovered_at is None and incident.node in ("", verdict.node) and incident.fault != TELEMETRY_LOST.name
 

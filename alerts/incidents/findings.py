@@ -13,7 +13,7 @@ from alerts.detectors.registry import BY_NAME, DETECTORS
 from alerts.detectors.verdict import Verdict
 from alerts.ids import mint
 from alerts.incidents.causes import CAUSES, TOLD, Death, because, deaths, explains, part_of
-from alerts.incidents.correlate import first_finding, first_transition, home, refinement, title
+from alerts.incidents.correlate import absorbs, first_finding, first_transition, home, refinement, title
 from alerts.incidents.flapping import counted
 from alerts.incidents.last_words import LastWords
 from alerts.incidents.lifecycle import State, move
@@ -47,6 +47,7 @@ class Findings:
             if finding := there.get(verdict.key):
                 self._refine(finding, verdict, now)
         self._open([v for v in verdicts if v.key not in there], now)
+        self._absorb(now)
         self._explain(verdicts, now)
         self._gather(now)
         over = [(finding, self._over(finding, snapshot, now)) for finding in self.book.findings.values()]
@@ -105,6 +106,17 @@ class Findings:
         last = before.get(verdict.key)
         incident = self.book.incidents.get(self.book.root(last.incident)) if last and last.attempt == verdict.attempt else None
         return incident if incident and incident.new_state != State.RESOLVED else None
+
+    def _absorb(self, now: datetime) -> None:
+        """Let what was found of a device be part of the graver incident that was found of it since: who was told is told anew, of one."""
+        of_device: dict[tuple[str, str], list[IncidentTransition]] = {}
+        for one in self.book.unresolved():
+            of_device.setdefault((one.node, one.device), []).append(one)
+        for other in [one for several in of_device.values() if len(several) > 1 for one in several]:
+            if graver := [one for one in of_device[other.node, other.device] if absorbs(one, other)]:
+                root = min(graver, key=lambda one: (gravity(one.severity), one.detected_at or one.at, one.incident))
+                self._merge(other, root, f"the same device is hit harder: part of incident {root.incident}", now)
+        self._rehome(now)
 
     # --- what came of what ------------------------------------------------------------------------
 

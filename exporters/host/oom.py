@@ -7,7 +7,9 @@ from typing import Final
 
 from exporters.collector import Site
 from exporters.host.groups import Groups
+from exporters.kernel.ranks import RankBook
 from exporters.sources import cgroups, procfs
+from exporters.sources.kernel import kmsg
 from pipeline.catalog.events import OOM_KILL
 from pipeline.records import Event
 
@@ -20,12 +22,14 @@ class OomCollector:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._groups = Groups(site)
+        self._ranks = RankBook(site.ranks, site.proc)
         self._boot = procfs.boot_id(site.proc)
         self._counts: dict[tuple[str, str], int] = {}
 
     def collect(self, now: datetime) -> Iterator[Event]:
         """The kills since the last look."""
         groups = self._groups.found(now.timestamp())
+        self._ranks.look(now.timestamp())
         for key in self._counts.keys() - groups.keys() - {("", "")}:
             del self._counts[key]
         for (run, path), group in groups.items():
@@ -44,7 +48,6 @@ class OomCollector:
 
     def _event(self, now: datetime, kills: int, run: str, path: str) -> Event:
         what = f"{self._site.node}\x1f{self._boot}\x1f{run}\x1f{path}\x1f{self._counts[run, path]}"
-        ranks = self._groups.ranks_in(run, path)
         message = f"in control group {path} of run {run}" if run else f"on {self._site.node}"
         return Event(
             id=blake2b(what.encode(errors="replace"), digest_size=16).hexdigest(),
@@ -57,5 +60,13 @@ class OomCollector:
             code="cgroup" if run else "node",
             message=message,
             count=kills,
-            attrs={"cgroup": path, "ranks": ",".join(map(str, ranks))} if run else {},
+            attrs=self._of_group(run, path) if run else self._of_node(),
         )
+
+    def _of_group(self, run: str, path: str) -> dict[str, str]:
+        return {"cgroup": path, "ranks": ",".join(map(str, self._groups.ranks_in(run, path)))}
+
+    def _of_node(self) -> dict[str, str]:
+        """Of which runs the kernel's log would name a rank: that it was one of theirs is not to be guessed from the count."""
+        known = self._ranks.runs() if kmsg.live(self._site.kmsg) else ""
+        return {"known_runs": known} if known else {}

@@ -73,6 +73,8 @@ class Teller:
         member = self.ranks.of(draft.attrs.get("pid"))
         if draft.kind is OOM_VICTIM:
             draft.code = "node" if member is None else "rank" if member.itself else "child"
+            if member is None and (known := self.ranks.runs()):
+                draft.attrs["known_runs"] = known
         what = f"{self.site.node}\x1f{self.boot}\x1f{record.sequence}\x1f{record.text}"
         attrs = {key: clean(value) for key, value in draft.attrs.items() if key in draft.kind.attrs}
         return Event(

@@ -9,6 +9,7 @@ from exporters.collector import RankProcess
 from exporters.sources import process
 
 KEEP: Final = 120.0  # seconds that a rank is remembered after its process was last known
+_MOST_RUNS: Final = 64
 
 
 class Member(NamedTuple):
@@ -34,6 +35,12 @@ class RankBook:
             self._seen[rank.pid] = (rank, clock)
         if len(self._seen) > 4096 or any(clock - at > KEEP for _, at in self._seen.values()):
             self._seen = {pid: seen for pid, seen in self._seen.items() if clock - seen[1] <= KEEP}
+
+    def runs(self) -> str:
+        """The runs whose ranks the log would name by ids that are known here, with commas between; "" where it counts them otherwise."""
+        if not process.pids_are_the_kernels(self.proc):
+            return ""
+        return ",".join(sorted({rank.run for rank, _ in self._seen.values()})[:_MOST_RUNS])
 
     def of(self, pid: str | None) -> Member | None:
         """The rank that `pid` (a process, a thread or a descendant of a rank) belongs to; None where it is none's, or cannot be told."""

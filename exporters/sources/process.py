@@ -1,5 +1,6 @@
 """What /proc/PID says about one process."""
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Final
 
 GONE: Final = "X"  # the state letter that stands for a process which is no more
 MOST_ANCESTORS: Final = 16
+_FIRST_PIDS: Final = "pid:[4026531836]"  # include/linux/proc_ns.h: PROC_PID_INIT_INO, 0xEFFFFFFC, the name space that a machine begins with
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +67,11 @@ def lineage(proc: Path, pid: int) -> list[int]:
         found.append(int(told["Tgid"]))
         pid = int(told.get("PPid", "0"))
     return found
+
+
+def pids_are_the_kernels(proc: Path) -> bool:
+    """Whether we count processes as the kernel's log does: by the machine's own ids, not a container's. False where that cannot be told."""
+    try:
+        return os.readlink(proc / "self/ns/pid") == _FIRST_PIDS
+    except OSError:
+        return False

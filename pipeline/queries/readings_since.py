@@ -1,4 +1,4 @@
-"""What the nodes' agents read lately, of the families that rules look at: one question for all of them."""
+"""What the nodes' agents read lately, of the families that are asked for: a question each, as most clusters have a few of them only."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -24,9 +24,11 @@ class DeviceReading:
     values: Mapping[str, float | None]
 
 
-def readings_since(store: Store, since: datetime, until: datetime) -> list[DeviceReading]:
-    """The readings after `since`, up to `until` (a clock that ran ahead is left out), oldest first."""
-    return as_readings(store.query(sql("readings_since"), {"since": since, "until": until}))
+def readings_since(store: Store, families: Iterable[Family], since: datetime, until: datetime) -> list[DeviceReading]:
+    """The readings after `since`, up to `until` (a clock that ran ahead is left out), of each family oldest first."""
+    given = {"since": since, "until": until}
+    asked = (store.query(sql("readings_since"), {**given, "family": family.name}) for family in families)
+    return [reading for rows in asked for reading in as_readings(rows)]
 
 
 def as_readings(rows: Iterable[Mapping[str, Any]]) -> list[DeviceReading]:

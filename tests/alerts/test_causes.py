@@ -31,6 +31,7 @@ class Training:
 
     def __init__(self, world: Any, phase: str = "checkpoint") -> None:
         self.world, self.number, self.launch = world, 0, 1
+        self.kills = 3
         self.free = {("node-a", "/"): 500 * GB, ("node-a", "/data"): 500 * GB, ("node-b", "/data"): 500 * GB}
         began = {"old_state": "", "new_state": "started", "reason": "", "actor": "launcher", "at": world.now, "run": "r", "node": "node-a"}
         world.put(RunTransition(**began, checkpoints="/data/ckpt"))
@@ -59,10 +60,12 @@ class Training:
         self.world.exits(rank, code, self.launch, error=error, **signal)
         self.world.tick()
 
-    def oom(self, node: str = "node-a") -> None:
+    def oom(self, node: str = "node-a", kind: str = "oom_kill", code: str = "cgroup", **attrs: str) -> None:
+        """Something is killed for want of memory, and the leader looks."""
         self.number += 1
-        what = {"kind": "oom_kill", "layer": "kernel", "severity": "critical", "node": node, "code": "cgroup"}
-        self.world.put(Event(id=f"oom:{self.number}", at=self.world.now, **what))
+        whose: dict[str, Any] = {"run": "r", "rank": 1} if code == "rank" else {}
+        what = {"kind": kind, "layer": "kernel", "severity": "critical", "node": node, "code": code, "attrs": attrs}
+        self.world.put(Event(id=f"oom:{self.number}", at=self.world.now, **what, **whose))
         self.world.tick()
 
     def prints(self, text: str, node: str = "node-a", attempt: str | None = None) -> None:
@@ -88,7 +91,8 @@ class Training:
             self.number += 1
             devices, mounts, hosts = [], [], []
             for node in ("node-a", "node-b"):
-                well = {"oom_kills": 3, "load1": 1, "cpu_count": 2, "boot": 1e9, "cpu_busy": 100}
+                kills = self.kills if node == "node-a" else 3
+                well = {"oom_kills": kills, "load1": 1, "cpu_count": 2, "boot": 1e9, "cpu_busy": 100}
                 hosts.append({"device_id": device_id(HOST, {"node": node}), "ts": self.world.now, "node": node, **well})
             for (node, point), free in self.free.items():
                 number = device_id(MOUNT, {"node": node, "mount_point": point, "source": "dev"})
@@ -321,6 +325,54 @@ def test_a_crash_that_a_kill_does_not_explain_is_another_incident(training: Trai
     assert sorted((i.fault, i.run) for i in training.incidents) == [("host_oom_kill", ""), ("rank_crash", "r")]
 
 
+NOT_OURS = {"known_runs": "r"}  # the log names killed ranks of r
+OTHER = {"kind": "oom_victim", "code": "node", "pid": "9", "comm": "compiler", **NOT_OURS}
+
+
+@pytest.mark.parametrize("first", ["crash", "count", "victim"])
+def test_a_rank_that_somebody_kills_while_another_process_is_killed_for_want_of_memory_died_of_no_oom(
+    training: Training, first: str
+) -> None:
+    if first == "crash":
+        training.dies("-9")
+    if first != "victim":
+        training.oom(code="node", **NOT_OURS)
+    training.oom(**OTHER)
+    training.ticks(2)
+    if first != "crash":
+        training.dies("-9")
+    training.ticks(3)
+    kill, crash = sorted(training.incidents, key=lambda i: i.run)
+    assert (kill.fault, kill.run, kill.attempt, kill.node, kill.rank) == ("host_oom_kill", "", "", "node-a", None)
+    assert (crash.fault, crash.run, crash.rank) == ("rank_crash", "r", 1)
+    assert training.homes("host_oom_kill") == {kill.incident}
+
+
+def test_the_count_of_a_kill_that_the_log_named_makes_no_oom_of_a_later_crash(training: Training) -> None:
+    """The events are over after two passes; the count that the first of them read is not, and the log still knows whose kill it was."""
+    training.oom(**OTHER)
+    training.kills = 4
+    training.passes(2)
+    training.dies("-9")
+    training.ticks(2)
+    assert sorted((i.fault, i.run) for i in training.incidents) == [("host_oom_kill", ""), ("rank_crash", "r")]
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_a_rank_that_the_log_names_after_the_count_or_its_end_died_of_the_kill(training: Training, early: bool) -> None:
+    training.oom(code="node", **NOT_OURS)
+    if early:
+        training.dies("-9")
+    training.oom(kind="oom_victim", code="rank", pid="101", comm="python")
+    training.oom(**OTHER)
+    if not early:
+        training.dies("-9")
+    training.ticks(3)
+    (one,) = [i for i in training.incidents if i.run]
+    assert (one.fault, one.run, one.rank) == ("host_oom_kill", "r", 1)
+    assert training.homes("rank_crash") == {one.incident}
+
+
 # --- kill -9 ---
 
 
@@ -385,6 +437,25 @@ def test_a_file_system_explains_a_failure_only_by_its_words_or_by_what_was_being
 def test_a_kill_explains_a_failure_close_to_it_on_its_node_that_no_other_signal_brought_about(seconds: int, code: str, node: str) -> None:
     expected = node == "a" and abs(seconds) <= 15 and code in ("", "-9")
     assert explains(cause(HOST_OOM_KILL, node, seconds, ""), crashed(), [Death(code, "", "")]) is expected
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "rank", "expected"),
+    [
+        pytest.param("-9", "", 1, False, id="the log would have named it"),
+        pytest.param("", "", 1, False, id="however it ended"),
+        pytest.param("", "", None, True, id="the command itself is no rank"),
+        pytest.param("1", "DataLoader worker (pid 4711) is killed by signal: Killed.", 1, True, id="its child may be gone unseen"),
+        pytest.param("3", "", 1, False, id="by itself"),
+    ],
+)
+def test_of_a_run_whose_ranks_the_log_names_no_rank_died_of_a_kill_that_was_not_its_own(
+    code: str, error: str, rank: int | None, expected: bool
+) -> None:
+    kill = replace(cause(HOST_OOM_KILL, device=""), evidence={"seen": [{"at": "noon", "code": "node"}], "spared": ["r"]})
+    assert explains(kill, replace(crashed(), rank=rank), [Death(code, "", error)]) is expected
+    other = replace(kill, evidence={"seen": [{"at": "noon", "code": "node"}], "spared": ["q"]})
+    assert explains(other, crashed(), [Death("-9", "", "")]), "of another run nobody knows"
 
 
 LOADER = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed."

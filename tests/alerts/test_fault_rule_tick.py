@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pipeline.catalog.devices import device_id
-from pipeline.catalog.metrics import CGROUP, FAMILIES, HOST, MOUNT, Family
+from pipeline.catalog.metrics import CGROUP, FAMILIES, GPU, HOST, MOUNT, Family
 from pipeline.records import Event, FindingTransition, IncidentTransition, RunTransition
 
 BY_FAMILY = {f.name: f for f in FAMILIES}
@@ -115,6 +115,15 @@ def test_a_full_file_system_opens_one_incident_of_its_node_pages_and_resolves_wh
     node.passes(1)
     assert (incidents(world)[-1].new_state, incidents(world)[-1].resolved_at) == ("resolved", over)
     assert len({i.incident for i in incidents(world)}) == 1
+
+
+def test_the_first_device_of_a_family_is_looked_at_as_soon_as_it_is_told_of(world: Any, node: Node) -> None:
+    node.passes(3)
+    world.wait(10)
+    node.send()
+    node._put(GPU, {"node": "node-a", "uuid": "GPU-1"}, {"up": 0}, {"pci": "0000:3b:00.0"})
+    world.tick()
+    assert [(f.fault, f.device) for f in findings(world)] == [("gpu_fell_off_bus", "GPU-1")]
 
 
 def test_two_percent_of_a_petabyte_are_not_full(world: Any, node: Node) -> None:

@@ -116,9 +116,12 @@ class Rows:
         self.events = [Event(id="e1", at=at, attrs={"uuid": "GPU-1", "pci": "0000:3b:00.0"}, message="gone", **lost)]
 
     def query(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        if "DISTINCT family" in text:
+            return [{"family": "gpu"}, {"family": "host"}]
         if "FROM devices" in text:
             return [{"device_id": 7, "attrs": {"uuid": "GPU-1", "pci": "0000:3b:00.0"}}]
-        return [] if "min(ts)" in text else [row for row in self.rows if parameters["since"] < row["ts"] <= parameters["until"]]
+        mine = [row for row in self.rows if row["family"] == parameters.get("family")]
+        return [] if "min(ts)" in text else [row for row in mine if parameters["since"] < row["ts"] <= parameters["until"]]
 
     def read(self, _: type, text: str, parameters: dict[str, Any]) -> list[Event]:
         return [event for event in self.events if parameters["since"] < event.at <= parameters["until"]]

@@ -203,3 +203,25 @@ def test_of_several_codes_one_must_fit() -> None:
     assert [when.fits("xid", code) for code in ("48", "94", "9", "")] == [True, True, False, False]
     assert not when.fits("sxid", "48")
     assert Happened(events.XID).fits("xid", "1") and Happened(events.XID, code="1").fits("xid", "1")
+
+
+def test_a_gpu_that_fell_off_the_bus_is_one_incident_with_all_that_came_of_it_and_another_gpu_is_another(world: Any, node: Node) -> None:
+    """Its loss is told by the kernel and by the agent, its links fail with it, and its driver hangs on it."""
+    node.xid(79)
+    node.tells(events.GPU_LOST, device=GPU, uuid=GPU, pci="0000:3b:00.0")
+    world.tick()
+    world.wait(3)
+    node.xid(74)
+    node.xid(119)
+    node.xid(79, uuid="GPU-2")
+    world.tick()
+    node.passes(1)
+    mine = {(f.fault, f.device): f.incident for f in findings(world)}
+    assert {fault for fault, device in mine if device == GPU} == {"gpu_fell_off_bus", "gpu_nvlink_fault", "gpu_driver_hang"}
+    assert {device for _, device in mine} == {GPU, "GPU-2"}
+    last = {i.incident: i for i in incidents(world)}
+    assert sorted((i.fault, i.device, i.node) for i in last.values()) == [
+        ("gpu_fell_off_bus", GPU, "node-a"),
+        ("gpu_fell_off_bus", "GPU-2", "node-a"),
+    ]
+    assert len({incident for (_, device), incident in mine.items() if device == GPU}) == 1

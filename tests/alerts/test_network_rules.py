@@ -249,3 +249,23 @@ def test_a_new_leader_does_not_call_a_port_down_that_was_down_before_it_was_firs
     world.restart_jobs()
     net.passes(3)
     assert not found(world)
+
+
+def test_a_port_that_is_down_flaps_and_is_in_error_is_one_incident_and_another_port_is_another(world: Any, net: Network) -> None:
+    """The RoCE port's own interface is the same cable: what it counts is told of the port."""
+    net.passes(3)
+    net.ports["mlx5_1:1"] |= {"state": 1, "phys_state": 2, "link_downs": 17}
+    net.interfaces["eth2"] |= {"carrier": 0, "speed": None, "carrier_changes": 9}
+    net.ports["mlx5_0:1"] |= {"state": 1, "phys_state": 2}
+    net.passes(2)
+    told = {(fault, device) for fault, device, _ in found(world)}
+    assert told == {("link_down", "mlx5_1:1"), ("link_flap", "mlx5_1:1"), ("link_down", "mlx5_0:1")}
+    last = {f.finding: f for f in world.store.read(FindingTransition, "SELECT * FROM findings ORDER BY at")}
+    rows = world.store.read(IncidentTransition, "SELECT * FROM incidents ORDER BY at")
+    left = {i.device: i for i in {i.incident: i for i in rows}.values() if i.new_state == "open"}
+    assert {device: i.fault for device, i in left.items()} == {"mlx5_1:1": "link_down", "mlx5_0:1": "link_down"}
+    assert {f.incident for f in last.values() if f.device == "mlx5_1:1"} == {left["mlx5_1:1"].incident}
+    (flap,) = {i.incident: i for i in rows if i.fault == "link_flap"}.values()
+    assert (flap.new_state, flap.merged_into) == ("resolved", left["mlx5_1:1"].incident), (
+        "it was found first, and is part of what is graver"
+    )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from alerts.detectors.verdict import Verdict
-from alerts.incidents.correlate import first_transition, home
+from alerts.incidents.correlate import absorbs, first_transition, home
 from pipeline.catalog.faults import (
     GPU_ECC_UNCORRECTABLE,
     GPU_FELL_OFF_BUS,
@@ -67,3 +67,13 @@ def test_two_cables_two_gpus_two_nodes_two_layers_and_two_runs_stay_two() -> Non
     assert not joins(verdict(GPU_PCIE_DEGRADED, PORT), down), "a name that two layers use"
     assert not joins(verdict(GPU_ECC_UNCORRECTABLE, "GPU-2"), verdict(GPU_FELL_OFF_BUS, "GPU-1"))
     assert not joins(verdict(LINK_FLAP, ""), replace(down, device="")), "of a node as a whole nobody knows what has one cause"
+
+
+def test_what_was_found_first_of_a_device_is_part_of_what_is_graver_but_no_failure_of_a_run_nor_another_device() -> None:
+    down, flap = (first_transition(verdict(fault), fault.name, T0) for fault in (LINK_DOWN, LINK_FLAP))
+    assert absorbs(down, flap)
+    assert not absorbs(flap, down) and not absorbs(down, down)
+    assert not absorbs(first_transition(verdict(LINK_FLAP), "a", T0), first_transition(verdict(LINK_DEGRADED), "b", T0)), "as grave"
+    for other in ({"device": "mlx5_1:1"}, {"node": "b"}, {"run": "r"}, {"layer": "compute"}, {"attempt": "r-1"}, {"new_state": "resolved"}):
+        assert not absorbs(down, replace(flap, **other)), other
+    assert not absorbs(replace(down, device=""), replace(flap, device="")), "of a node as a whole nobody knows what has one cause"

@@ -29,11 +29,14 @@ class Rows:
         self.watch = Watch(self, 10.0)  # type: ignore[arg-type]
 
     def query(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        if "DISTINCT family" in text:
+            return [{"family": name} for name in {r["family"] for r in self.readings}]
         if "FROM devices" in text:
             return [{"device_id": i, "attrs": self.devices[i]} for i in parameters["ids"] if i in self.devices]
         if "min(ts)" in text:
             return []
-        return [r for r in self.readings if parameters["since"] < r["ts"] <= parameters["until"]]
+        mine = [r for r in self.readings if r["family"] == parameters["family"]]
+        return [r for r in mine if parameters["since"] < r["ts"] <= parameters["until"]]
 
     def read(self, _: type, text: str, parameters: dict[str, Any]) -> list[Event]:
         return [e for e in self.events if e.kind in parameters["kinds"] and parameters["since"] < e.at <= parameters["until"]]

@@ -168,13 +168,16 @@ class Rows:
         self.readings.append({"family": "host", "device_id": 1, "node": "node1", "ts": at, "readings": host})
 
     def query(self, text: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        if "DISTINCT family" in text:
+            return [{"family": name} for name in {r["family"] for r in self.readings}]
         if "FROM devices" in text:
             return [{"device_id": 2, "attrs": self.labels}]
         if "AS metric" in text:  # how counters grew before: a mount has none
             return []
         if "min(ts)" in text:
-            return self.readings[:1]
-        return [r for r in self.readings if parameters["since"] < r["ts"] <= parameters["until"]]
+            return [r for r in self.readings if r["family"] == parameters["family"]][:1]
+        mine = [r for r in self.readings if r["family"] == parameters["family"]]
+        return [r for r in mine if parameters["since"] < r["ts"] <= parameters["until"]]
 
     def read(self, *_: Any) -> list[Event]:
         return []

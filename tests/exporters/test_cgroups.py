@@ -213,3 +213,31 @@ def test_a_real_process_that_outgrows_its_group_is_seen_to_be_killed(small_group
     mine = [e for e in told if e.run]
     assert [(e.code, e.count, e.attrs["ranks"]) for e in mine] == [("cgroup", 1, "3")]
     assert mine[0].attrs["cgroup"].endswith(small_group.name)
+
+
+OF_THE_MACHINE, OF_A_CONTAINER = "pid:[4026531836]", "pid:[4026532100]"  # the first is fixed: PROC_PID_INIT_INO
+
+
+@pytest.mark.parametrize(
+    ("space", "log", "known"),
+    [
+        pytest.param(OF_THE_MACHINE, Path("/dev/null"), {"known_runs": "r"}, id="a log that can be read"),
+        pytest.param(OF_THE_MACHINE, Path("/nowhere"), {}, id="no log"),
+        pytest.param(OF_THE_MACHINE, Path(__file__), {}, id="a saved log"),
+        pytest.param(OF_A_CONTAINER, Path("/dev/null"), {}, id="in a container the ranks have other ids"),
+        pytest.param("", Path("/dev/null"), {}, id="whose ids they are cannot be told"),
+    ],
+)
+def test_the_nodes_count_tells_of_which_runs_the_log_would_name_a_rank(
+    machine: Machine, space: str, log: Path, known: dict[str, str]
+) -> None:
+    machine.node_kills(3)
+    if space:
+        (machine.root / "proc/self/ns").mkdir(parents=True)
+        (machine.root / "proc/self/ns/pid").symlink_to(space)
+    collector = OomCollector(replace(machine.site, kmsg=log))
+    assert list(collector.collect(AT)) == []
+    machine.ranks = []  # the one that was killed is gone already
+    machine.node_kills(4)
+    (event,) = collector.collect(AT + timedelta(seconds=1))
+    assert (event.code, event.attrs) == ("node", known)

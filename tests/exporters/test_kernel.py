@@ -101,6 +101,22 @@ def codes(events: Iterable[Event]) -> list[str]:
     return [e.code or e.kind for e in events]
 
 
+def test_a_killed_process_that_is_no_ranks_tells_of_which_runs_it_is_none(open_log: Callable[..., KernelCollector], tmp_path: Path) -> None:
+    log: list[KernelRecord] = []
+    collector = open_log(log)
+    assert list(collector.collect(NOW)) == []
+    log += [KernelRecord("Out of memory: Killed process 9 (cc1plus) total-vm:1kB", n, clock=n) for n in (0, 1)]
+    log[1] = replace(log[1], text="Out of memory: Killed process 1 (python) total-vm:1kB")
+    stranger, rank = collector.collect(NOW)
+    assert (stranger.code, "known_runs" in stranger.attrs) == ("node", False), "whose ids the ranks have cannot be told"
+    assert (rank.code, rank.run, rank.rank, "known_runs" in rank.attrs) == ("rank", "r", 3, False)
+    (tmp_path / "self/ns").mkdir(parents=True)
+    (tmp_path / "self/ns/pid").symlink_to("pid:[4026531836]")
+    log.append(replace(log[0], sequence=2))
+    (stranger,) = collector.collect(NOW)
+    assert (stranger.code, stranger.run, stranger.attrs["known_runs"]) == ("node", "", "r")
+
+
 def test_a_first_agent_tells_only_what_comes_and_one_after_a_reboot_all_since_the_boot(open_log: Callable[..., KernelCollector]) -> None:
     log = [xid(31, 0), xid(79, 1)]
     first = open_log(log)

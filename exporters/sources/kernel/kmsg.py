@@ -26,6 +26,18 @@ class Read:
     all: bool = True
 
 
+def live(path: Path) -> bool:
+    """Whether `path` is the kernel's own log, no saved one, and may be read by us."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return stat.S_ISCHR(os.fstat(fd).st_mode)
+    finally:
+        os.close(fd)
+
+
 class Kmsg:
     """The log at `path`. `after` is the sequence number of the last record that was read; given as None: only what comes from now on.
 

@@ -13,15 +13,16 @@ OOM_KILL = EventKind(
     "oom_kill",
     Layer.KERNEL,
     Severity.CRITICAL,
-    "The kernel killed processes for want of memory, `count` of them; `code` is cgroup where it was the job's limit, else node",
-    ("cgroup", "ranks"),
+    "The kernel killed processes for want of memory, `count` of them; `code` is cgroup where it was the job's limit, else node; "
+    "its log would name a killed rank of `known_runs`",
+    ("cgroup", "ranks", "known_runs"),
 )
 OOM_VICTIM = EventKind(
     "oom_victim",
     Layer.KERNEL,
     Severity.CRITICAL,
-    "A process that the kernel killed for want of memory; `code` is rank, child (of a rank) or node",
-    (*_PROCESS, "cgroup"),
+    "A process that the kernel killed for want of memory; `code` is rank, child (of a rank) or node, which is none of `known_runs`",
+    (*_PROCESS, "cgroup", "known_runs"),
 )
 XID = EventKind(
     "xid",

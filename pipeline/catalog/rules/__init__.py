@@ -6,24 +6,8 @@ while one of them says so, and over when none does. Limits come in pairs, so tha
 
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import RESTART_LOOP, Fault
-from pipeline.catalog.metrics import (
-    CACHE,
-    CGROUP,
-    DISK,
-    DISK_HEALTH,
-    GPU,
-    GPU_LINK,
-    HOST,
-    LUSTRE_TARGET,
-    MOUNT,
-    NETDEV,
-    RDMA_PORT,
-    REGION_LINK,
-    SCHED_JOB,
-    SCHED_NODE,
-    VOLUME,
-    Family,
-)
+from pipeline.catalog.metrics import FAMILIES as EVERY
+from pipeline.catalog.metrics import HOST, MOUNT, Family
 from pipeline.catalog.rule import RANK as RANK
 from pipeline.catalog.rule import Happened as Happened
 from pipeline.catalog.rule import Hold as Hold
@@ -42,24 +26,8 @@ from pipeline.catalog.rules.xids import XIDS
 
 RULES: tuple[Rule, ...] = (*STORAGE, *CACHES, *KERNEL, *XIDS, *COMPUTE, *COMMUNICATION, *SCHEDULER)
 
-FAMILIES: tuple[Family, ...] = (
-    HOST,
-    MOUNT,
-    CGROUP,
-    GPU,
-    GPU_LINK,
-    RDMA_PORT,
-    NETDEV,
-    SCHED_NODE,
-    SCHED_JOB,
-    DISK,
-    DISK_HEALTH,
-    LUSTRE_TARGET,
-    VOLUME,
-    CACHE,
-    REGION_LINK,
-)
-"""The families that rules look at: those that `pipeline/queries/readings_since.sql` reads."""
+FAMILIES: tuple[Family, ...] = tuple(f for f in EVERY if f in (HOST, MOUNT) or any(rule.family is f for rule in RULES))
+"""The families whose readings the leader looks at: those of a rule, the nodes' own, and the mounts that checkpoints may lie on."""
 
 
 def rules_of(fault: Fault) -> tuple[Rule, ...]:

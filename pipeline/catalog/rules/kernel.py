@@ -28,18 +28,18 @@ KERNEL: tuple[Rule, ...] = (
     ),
     Rule(
         fault=HOST_OOM_KILL,
+        when=Happened(OOM_KILL, code="cgroup"),
+        says="{count} killed for want of memory{message}",
+        cleared="nothing more was killed for want of memory",
+        clear=Hold(2, 5),
+    ),
+    Rule(
+        fault=HOST_OOM_KILL,
         when=Happened(OOM_VICTIM, code="node"),
         says="process {pid} ({comm}) was killed for want of memory",
         cleared="nothing more was killed for want of memory",
         clear=Hold(2, 5),
         scope=Scope.RUN,
-    ),
-    Rule(
-        fault=HOST_OOM_KILL,
-        when=Happened(OOM_KILL, code="cgroup"),
-        says="{count} killed for want of memory{message}",
-        cleared="nothing more was killed for want of memory",
-        clear=Hold(2, 5),
     ),
     Rule(
         fault=HOST_OOM_KILL,

@@ -1,0 +1,1 @@
+SELECT DISTINCT family FROM devices
