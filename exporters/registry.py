@@ -10,6 +10,7 @@ from exporters.host import clock, oom, redfish
 from exporters.host.cgroup import CgroupCollector
 from exporters.host.machine import HostCollector
 from exporters.kernel import collector as kernel
+from exporters.kernel import pstore
 from exporters.network.netdev import NetdevCollector
 from exporters.network.rdma import RdmaCollector
 from exporters.scheduler import collector as scheduler
@@ -79,5 +80,6 @@ COLLECTORS: Final = (
     Entry("redfish", (CHASSIS,), redfish.RedfishCollector, redfish.EVERY),
     Entry("clock", (), clock.ClockCollector, clock.EVERY),
     Entry("kernel", (), kernel.KernelCollector, kernel.EVERY),
+    Entry("pstore", (), pstore.PstoreCollector, pstore.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

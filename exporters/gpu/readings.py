@@ -7,6 +7,7 @@ from pathlib import Path
 
 from exporters.collector import Reading, Site
 from exporters.falls import Falls
+from exporters.sources import cgroups
 from exporters.sources.gpu.accelerator import Device, Link, Partition, Seen, User, Value
 from pipeline.catalog.events import GPU_LOST
 from pipeline.catalog.metrics import GPU, GPU_LINK, GPU_PARTITION, GPU_PROCESS
@@ -39,7 +40,7 @@ class Readings:
         for user in seen.users:
             rank = ranks.get(user.pid)
             known = {"run": rank.run, "rank": str(rank.rank)} if rank else {}
-            yield _process(self._node, device, user, {"command": _command(self._proc, user.pid), **known})
+            yield _process(self._node, device, user, {"command": _command(self._proc, user.pid), **_pod(self._proc, user.pid), **known})
 
     def down(self, device: Device) -> Reading:
         """That the driver has lost a GPU."""
@@ -94,6 +95,12 @@ def _partition(node: str, device: Device, one: Partition) -> Reading:
 def _process(node: str, device: Device, user: User, about: Mapping[str, str]) -> Reading:
     identity = {"node": node, "uuid": device.uuid, "pid": str(user.pid)}
     return Reading(GPU_PROCESS, identity, {"gpu_process.memory": user.memory}, {name: word for name, word in about.items() if word})
+
+
+def _pod(proc: Path, pid: int) -> dict[str, str]:
+    """Its pod's UID and its container's id, as far as it has them."""
+    pod = cgroups.pod_of(proc, pid)
+    return {"pod": pod.uid, "container": pod.container} if pod else {}
 
 
 def _command(proc: Path, pid: int) -> str:

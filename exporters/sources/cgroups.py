@@ -1,4 +1,4 @@
-"""The control group that a process is in, and its memory: version 2, version 1, and the two side by side.
+"""The control group that a process is in, its memory, and its pod: version 2, version 1, and the two side by side.
 
 `root` is where control groups are mounted, /sys/fs/cgroup on a live machine; `proc` is /proc. What is absent is None.
 """
@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import Final
 
 _UNLIMITED: Final = 1 << 62  # version 1 says "no limit" with the largest number of pages
+# The kubelet's folder of a pod: pod<uid> by the driver cgroupfs, [kubelet-]kubepods[-burstable]-pod<uid>.slice by systemd, which writes
+# "_" for "-". The uid of a static pod is a hash without either.
+_POD: Final = re.compile(r"(?:[a-z-]*kubepods[a-z-]*-)?pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?")
+# Below it a container's: its id, with systemd the runtime's name before it (cri-containerd-, crio-, docker-). crio-conmon- watches one.
+_CONTAINER: Final = re.compile(r"(?:(?!crio-conmon)[a-z-]+-)?([0-9a-f]{64})(?:\.scope)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +34,33 @@ class GroupMemory:
     limit: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod of Kubernetes by its UID, and the id that the runtime gave its container; "" where it is in none of them."""
+
+    uid: str
+    container: str
+
+
+def pod_of(proc: Path, pid: int) -> Pod | None:
+    """The pod that `pid` runs in; None where it runs in none, or where there is no such process."""
+    return pod(_text(proc / str(pid) / "cgroup"))
+
+
+def pod(text: str) -> Pod | None:
+    """The pod that a /proc/PID/cgroup tells of. The outermost counts: what is below a container was named by those that run in it."""
+    for path in _paths(text).values():
+        parts = [part for folder in path.split("/") for part in _parts(folder)]
+        for at, part in enumerate(parts):
+            if found := _POD.fullmatch(part):
+                container = _CONTAINER.fullmatch(parts[at + 1]) if at + 1 < len(parts) else None
+                return Pod(found[1].replace("_", "-"), container[1] if container else "")
+    return None
+
+
 def group_of(proc: Path, root: Path, pid: int) -> Group | None:
     """The group that accounts for the memory of `pid`; None where there is no such process or no such group."""
-    try:
-        lines = (proc / str(pid) / "cgroup").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return None
-    paths = {controllers: path for _, controllers, path in (line.split(":", 2) for line in lines if line.count(":") >= 2)}
+    paths = _paths(_text(proc / str(pid) / "cgroup"))
     for controllers, path in paths.items():
         if "memory" in controllers.split(","):
             return _group(proc, root / "memory", path, 1)
@@ -56,6 +81,17 @@ def memory(group: Group) -> GroupMemory | None:
     kills = re.search(r"^oom_kill (\d+)$", events, re.M)
     most = _int(limit)
     return GroupMemory(int(kills[1]) if kills else None, _int(used), None if most is None or most >= _UNLIMITED else most)
+
+
+def _paths(text: str) -> dict[str, str]:
+    """The paths of a /proc/PID/cgroup, by controllers ("cpu,cpuacct"; "" is version 2)."""
+    return {controllers: path for _, controllers, path in (line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2)}
+
+
+def _parts(folder: str) -> list[str]:
+    """A folder; containerd that was left on cgroupfs under a kubelet on systemd makes one of three: slice:cri-containerd:id."""
+    slice_, *rest = folder.split(":")
+    return [slice_, rest[-1]] if len(rest) == 2 else [folder]
 
 
 def _group(proc: Path, mounted: Path, path: str, version: int) -> Group | None:

@@ -357,6 +357,19 @@ def test_a_node_that_is_started_anew_under_a_run_is_a_fault_and_a_clock_that_ste
     assert [f.fault for f in findings(world) if f.detector == "fault_rule"] == ["kernel_panic_reboot"]
 
 
+def test_what_the_kernel_saved_of_its_panic_says_why_the_node_was_started_anew(world: Any, node: Node) -> None:
+    running(world)
+    node.passes(2)
+    node.host |= {"boot": 1e9 + 7200, "cpu_busy": 4}
+    world.wait(10)
+    node.send()
+    crashed = {"kind": "kernel_crashed", "layer": "kernel", "severity": "critical", "code": "panic"}
+    world.put(Event(id="c", at=world.now, node="node-a", message="Kernel panic - not syncing: Fatal exception", **crashed))
+    world.tick()
+    (finding,) = [f for f in findings(world) if f.fault == "kernel_panic_reboot"]
+    assert finding.reason == "the kernel gave up before the node was started anew: Kernel panic - not syncing: Fatal exception"
+
+
 def test_processors_that_everybody_waits_for_are_a_fault_only_where_a_run_is(world: Any, node: Node) -> None:
     node.host |= {"load1": 40, "cpu_count": 16, "pressure_cpu_some": 0}
 

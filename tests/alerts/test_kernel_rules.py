@@ -172,6 +172,8 @@ def test_a_killed_process_that_is_no_ranks_matters_under_a_run(world: Any, node:
         (events.THERMAL, "cpu", "machine_check"),
         (events.THERMAL, "adapter", None),
         (events.KERNEL_OOPS, "panic", "kernel_panic_reboot"),
+        (events.KERNEL_CRASHED, "panic", "kernel_panic_reboot"),
+        (events.KERNEL_CRASHED, "oops", None),  # the node went on
         (events.IO_ERROR, "io", None),  # the disks' own rules say
         (events.LINK_CHANGED, "down", None),
         (events.CLOCK_SKEWED, "ahead", "clock_skew"),

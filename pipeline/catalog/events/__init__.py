@@ -22,6 +22,7 @@ from pipeline.catalog.events.kernel import GPU_INIT_FAILED as GPU_INIT_FAILED
 from pipeline.catalog.events.kernel import HUNG_TASK as HUNG_TASK
 from pipeline.catalog.events.kernel import IO_ERROR as IO_ERROR
 from pipeline.catalog.events.kernel import KERNEL
+from pipeline.catalog.events.kernel import KERNEL_CRASHED as KERNEL_CRASHED
 from pipeline.catalog.events.kernel import KERNEL_LOG_LOST as KERNEL_LOG_LOST
 from pipeline.catalog.events.kernel import KERNEL_OOPS as KERNEL_OOPS
 from pipeline.catalog.events.kernel import LINK_CHANGED as LINK_CHANGED

@@ -100,6 +100,13 @@ SEGFAULT = EventKind(
 KERNEL_OOPS = EventKind(
     "kernel_oops", Layer.KERNEL, Severity.CRITICAL, "The kernel found a defect in itself; `code` is panic, oops or bug", _LOG
 )
+KERNEL_CRASHED = EventKind(
+    "kernel_crashed",
+    Layer.KERNEL,
+    Severity.CRITICAL,
+    "What the kernel saved of a crash was found after the boot; `code` is panic or oops, `at` when it was found, `crashed_at` when saved",
+    ("file", "crashed_at"),
+)
 KERNEL_LOG_LOST = EventKind(
     "kernel_log_lost", Layer.UNKNOWN, Severity.WARNING, "Lines of the kernel's log were overwritten before they were read; `count` of them"
 )
@@ -128,6 +135,7 @@ KERNEL: tuple[EventKind, ...] = (
     LINK_CHANGED,
     SEGFAULT,
     KERNEL_OOPS,
+    KERNEL_CRASHED,
     KERNEL_LOG_LOST,
     CLOCK_SKEWED,
 )

@@ -134,7 +134,7 @@ GPU_PARTITION = Family(
 GPU_PROCESS = Family(
     "gpu_process",
     ("node", "uuid", "pid"),
-    "A process that computes on a GPU",
+    "A process that computes on a GPU; under Kubernetes with `pod`, its pod's UID, and `container`, the runtime's id",
     (
         Metric(
             "gpu_process.memory",

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pipeline.catalog.events import CLOCK_SKEWED, KERNEL_OOPS, OOM_KILL, OOM_VICTIM, REMOUNTED_READ_ONLY, THERMAL
+from pipeline.catalog.events import CLOCK_SKEWED, KERNEL_CRASHED, KERNEL_OOPS, OOM_KILL, OOM_VICTIM, REMOUNTED_READ_ONLY, THERMAL
 from pipeline.catalog.events import HUNG_TASK as HUNG_TASK_SEEN
 from pipeline.catalog.events import MACHINE_CHECK as MACHINE_CHECK_SEEN
 from pipeline.catalog.faults import (
@@ -63,6 +63,13 @@ KERNEL: tuple[Rule, ...] = (
         cleared="nothing more was killed for want of memory",
         clear=Hold(2, 5),
         scope=Scope.RUN,
+    ),
+    Rule(
+        fault=KERNEL_PANIC_REBOOT,
+        when=Happened(KERNEL_CRASHED, code="panic"),
+        says="the kernel gave up before the node was started anew{message}",
+        cleared="the node tells of itself again",
+        clear=Hold(3, 20),
     ),
     Rule(
         fault=KERNEL_PANIC_REBOOT,
