@@ -100,7 +100,7 @@ WAITING: Final = (
         ("weight_sync_stall", _CRITICAL, 60, "Sending the weights takes too long", "stacks; restart"),
     ),
     *_wait(
-        "the power and cooling exporter",
+        "the comparison of a rack's nodes",
         Layer.FACILITY,
         ("facility_power_cooling", _CRITICAL, 30, "Many nodes of a rack lose power or overheat", "page facility; move runs"),
     ),
