@@ -112,8 +112,8 @@ class Book:
         return [i for i in self.incidents.values() if i.new_state != State.RESOLVED]
 
     def unsettled(self) -> list[IncidentTransition]:
-        """Those, and the resolved ones that have not caught up yet."""
-        return [i for i in self.incidents.values() if i.new_state != State.RESOLVED or (i.recovered_at and not i.caught_up_at)]
+        """Those, and the resolved ones of which it is not known yet that the attempt after them has caught up."""
+        return [i for i in self.incidents.values() if i.new_state != State.RESOLVED or (i.next_attempt and not i.caught_up_at)]
 
     def findings_of(self, incident: str) -> tuple[FindingTransition, ...]:
         """The open findings of an incident, oldest first."""

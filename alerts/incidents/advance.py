@@ -30,7 +30,9 @@ DEAD_ACTION = frozenset({"failed", "expired", "cancelled"})
 def advance(last: IncidentTransition, facts: Facts, now: datetime) -> IncidentTransition | None:
     """The next transition of an incident, or None where it stays as it is. To be repeated until None."""
     if last.new_state == State.RESOLVED:
-        return _catch_up(last, facts, now)
+        return _told_late(last, facts, now)
+    if facts.run and facts.run.state == "finished" and not last.next_attempt and (started := _started(last, facts, now)):
+        return started  # it may have come and gone between two looks
     if facts.run and facts.run.state != "started" and not (facts.recovered_at and not last.recovered_at):
         return _run_over(last, facts, facts.run, now)
     match State(last.new_state):
@@ -51,7 +53,10 @@ def next_attempt(last: IncidentTransition, run: RunLook | None) -> AttemptLook |
     return newest if failed and newest.launch > failed.launch and newest.state != "issued" else None
 
 
-def _catch_up(last: IncidentTransition, facts: Facts, now: datetime) -> IncidentTransition | None:
+def _told_late(last: IncidentTransition, facts: Facts, now: datetime) -> IncidentTransition | None:
+    """A run may be at its end before its steps are told of."""
+    if last.recovered_at is None and facts.recovered_at is not None:
+        return move(last, State.RESOLVED, f"attempt {last.next_attempt} completed its first step", now, recovered_at=facts.recovered_at)
     if last.caught_up_at is None and facts.caught_up_at is not None:
         return move(last, State.RESOLVED, "back at the step before the failure", now, caught_up_at=facts.caught_up_at)
     return None

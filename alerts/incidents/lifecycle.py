@@ -32,7 +32,7 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 ONCE = ("onset", "detected_at", "located_at", "acted_at", "recovered_at", "caught_up_at", "resolved_at", "acknowledged_by")
 """What is set once and then stands; only an acknowledgement is taken back, where the incident turns out to be about something worse."""
 FIXED = ("incident", "run", "attempt")
-AFTER_RESOLVED = frozenset({"caught_up_at", "acknowledged_by"})
+AFTER_RESOLVED = frozenset({"recovered_at", "caught_up_at", "acknowledged_by"})
 
 
 class IllegalTransition(ValueError):

@@ -70,7 +70,7 @@ class Progress:
         return awaited(incident, told, snapshot.agent_interval)
 
     def _recovered(self, incident: IncidentTransition) -> datetime | None:
-        if incident.new_state != State.RECOVERING or not incident.next_attempt:
+        if incident.new_state not in (State.RECOVERING, State.RESOLVED) or not incident.next_attempt:
             return None
         return self._when(incident.run, (incident.next_attempt,), 0)
 

@@ -15,6 +15,7 @@ from surefoot.drill.pager import Pager, Received
 from surefoot.drill.plan import Pause, Say, Truth
 
 LOOK_SECONDS = 1.0
+LATE = 30.0  # seconds after a run's end for which its last steps may still be on their way
 
 
 @dataclass(slots=True)
@@ -44,7 +45,7 @@ class Watch:
             if self._over():
                 return True
             if give_up():
-                deadline = min(deadline, time.monotonic() + 10)  # the run is over: what is not there soon will not come
+                deadline = min(deadline, time.monotonic() + LATE)  # the run is over: what is not there soon will not come
             self.pause(LOOK_SECONDS)
         return False
 

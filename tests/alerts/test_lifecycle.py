@@ -146,6 +146,28 @@ def test_an_incident_is_not_resolved_by_a_restart_alone_but_by_the_first_step_af
     assert (last.new_state, last.next_attempt, last.resolved_at) == ("recovering", "r-2", None)
 
 
+def test_of_a_run_that_is_at_its_end_before_its_steps_are_told_the_restart_and_its_first_step_are_known_all_the_same() -> None:
+    """Of a leader that was kept from looking while an attempt began and finished."""
+    attempts = (attempt(1, "ended"), attempt(2, "ended"))
+    over = Facts(findings=(), cleared="", run=run(*attempts, state="finished"), action=restart("succeeded"))
+    last = incident()
+    while following := advance(last, over, T0 + timedelta(seconds=30)):
+        last = following
+    assert (last.new_state, last.reason, last.next_attempt, last.recovered_at) == ("resolved", "the run finished", "r-2", None)
+    late = Facts(
+        findings=(),
+        cleared="",
+        run=over.run,
+        action=None,
+        recovered_at=T0 + timedelta(seconds=12),
+        caught_up_at=T0 + timedelta(seconds=14),
+    )
+    while following := advance(last, late, T0 + timedelta(seconds=32)):
+        last = following
+    assert (last.recovered_at, last.caught_up_at) == (T0 + timedelta(seconds=12), T0 + timedelta(seconds=14))
+    assert (last.new_state, last.resolved_at) == ("resolved", T0 + timedelta(seconds=30))
+
+
 def test_a_verdict_about_the_same_attempt_or_the_one_that_was_to_replace_it_joins_the_open_incident() -> None:
     open_one = incident()
     assert home(verdict(COLLECTIVE_HANG, rank=0), [open_one]) is open_one
