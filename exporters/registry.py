@@ -44,6 +44,7 @@ from pipeline.catalog.metrics import (
     SCHED_JOB,
     SCHED_NODE,
     SCRAPE,
+    SWITCH_PORT,
     VOLUME,
     Family,
 )
@@ -75,7 +76,7 @@ COLLECTORS: Final = (
     Entry("rdma_port", (RDMA_PORT,), RdmaCollector),
     Entry("netdev", (NETDEV,), NetdevCollector),
     # The scrape gives readings of other families, too, where no one else has them (natives.py).
-    Entry("scrape", (SCRAPE, ROLLOUT_ENGINE, CACHE, REGION_LINK), ScrapeCollector),
+    Entry("scrape", (SCRAPE, ROLLOUT_ENGINE, CACHE, REGION_LINK, SWITCH_PORT), ScrapeCollector),
     Entry("scheduler", (SCHED_NODE, SCHED_JOB), scheduler.SchedulerCollector, scheduler.EVERY),
     Entry("redfish", (CHASSIS,), redfish.RedfishCollector, redfish.EVERY),
     Entry("clock", (), clock.ClockCollector, clock.EVERY),

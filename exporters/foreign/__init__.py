@@ -8,6 +8,7 @@ from exporters.foreign.names import Name as Name
 from exporters.foreign.names import NameMap as NameMap
 from exporters.foreign.node_exporter import NODE_EXPORTER
 from exporters.foreign.node_exporter_rdma import NODE_EXPORTER_RDMA
+from exporters.foreign.switches import SWITCHES
 from exporters.foreign.vllm import VLLM
 
-NAME_MAPS: Final[tuple[NameMap, ...]] = (*NODE_EXPORTER, *NODE_EXPORTER_RDMA, *DCGM, *VLLM, *CACHES)
+NAME_MAPS: Final[tuple[NameMap, ...]] = (*NODE_EXPORTER, *NODE_EXPORTER_RDMA, *DCGM, *VLLM, *CACHES, *SWITCHES)

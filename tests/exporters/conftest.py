@@ -14,7 +14,7 @@ from exporters.sources.storage.probes import Smart, ThreadProbes, Usage, Written
 from pipeline.settings import AgentSettings, RedfishSettings, ScrapeSettings, SlurmSettings
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-STORES = ("alluxio", "juicefs", "fluid", "minio")
+PAGES = ("alluxio", "juicefs", "fluid", "minio", "leaf-01", "subnet", "spine")
 ENGINE = FIXTURES / "pages/engine.prom"
 USAGES = {
     "/": Usage(100_000_000_000, 25_000_000_000, 6_000_000, 5_000_000),
@@ -102,10 +102,7 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
             tiers={"/dev/shm": "memory", "/mnt/fast": "ssd"},
             scrape=(
                 ScrapeSettings(name="vllm", url=ENGINE.as_uri()),
-                *(
-                    ScrapeSettings(name=name, url=(FIXTURES / f"pages/{name}.prom").as_uri())
-                    for name in ("alluxio", "juicefs", "fluid", "minio")
-                ),
+                *(ScrapeSettings(name=name, url=(FIXTURES / f"pages/{name}.prom").as_uri()) for name in PAGES),
             ),
             schedulers=("slurm-cluster",),
             slurm=SlurmSettings(scontrol=str(FIXTURES / "bin/scontrol")),

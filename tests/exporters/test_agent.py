@@ -29,7 +29,18 @@ from exporters.once import as_page, look
 from exporters.registry import COLLECTORS, Entry
 from exporters.sending.sender import Sender
 from exporters.sources.storage.probes import ThreadProbes, Usage, statvfs
-from pipeline.catalog.metrics import BY_NAME, CACHE, CGROUP, CHASSIS, REGION_LINK, ROLLOUT_ENGINE, SCHED_JOB, SCHED_NODE, SCRAPE
+from pipeline.catalog.metrics import (
+    BY_NAME,
+    CACHE,
+    CGROUP,
+    CHASSIS,
+    REGION_LINK,
+    ROLLOUT_ENGINE,
+    SCHED_JOB,
+    SCHED_NODE,
+    SCRAPE,
+    SWITCH_PORT,
+)
 from pipeline.settings import AgentSettings, Settings
 from surefoot.drill.stack import free_ports
 from surefoot.hook.ring import Identity, RingWriter
@@ -38,7 +49,7 @@ ROOT = Path(__file__).parents[2]
 NS = 1_796_040_000_000_000_000
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 HEAVY = ("pandas", "pyarrow", "streamlit", "chdb", "clickhouse_connect", "torch", "numpy", "apscheduler")
-ABSENT = (CGROUP, SCRAPE, ROLLOUT_ENGINE, SCHED_NODE, SCHED_JOB, CHASSIS, CACHE, REGION_LINK)  # none is there, or to be asked
+ABSENT = (CGROUP, SCRAPE, ROLLOUT_ENGINE, SCHED_NODE, SCHED_JOB, CHASSIS, CACHE, REGION_LINK, SWITCH_PORT)  # none is there, or to be asked
 
 
 def settings_for(folder: Path, **agent: float) -> Settings:

@@ -31,6 +31,7 @@ from pipeline.settings import AgentSettings, ScrapeSettings
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 NOW = AT.timestamp()
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 URL = "http://127.0.0.1:9/metrics"
 
 
@@ -117,6 +118,40 @@ def test_dcgms_words_for_nothing_are_absent(blank: int) -> None:
 def test_a_partitions_readings_are_not_its_gpus() -> None:
     readings, rest = translated(f'DCGM_FI_DEV_FB_USED{{{GPU_LABELS},GPU_I_PROFILE="1g.10gb",GPU_I_ID="7"}} 5\n')
     assert readings == [] and len(rest) == 1
+
+
+def told(reading: Reading) -> dict[str, float | int]:
+    return {name.removeprefix("switch_port."): value for name, value in reading.values.items() if value is not None}
+
+
+def test_a_switchs_port_is_named_by_the_switch_that_the_target_is_and_its_rate_is_in_bytes() -> None:
+    (one, two), rest = translated((FIXTURES / "pages/leaf-01.prom").read_text(), {"target": "leaf-01"})
+    assert one.identity == {"node": "node1", "switch": "leaf-01", "port": "Eth1/1"}
+    assert told(one) == {
+        "state": 1,
+        "wanted": 1,
+        "rate": 50e9,  # 400 Gb/s
+        "received": 9_000_000_000_000,
+        "sent": 8_500_000_000_000,
+        "received.packets": 1023,  # to one, to many, to all
+        "sent.packets": 900,
+        "receive_errors": 17,
+        "send_errors": 2,
+        "receive_discards": 4,
+        "send_discards": 5,
+    }
+    assert (two.identity["port"], told(two)) == ("Eth1/2", {"state": 2, "wanted": 2})
+    assert [s.name for s in rest] == ["sysUpTime"]
+
+
+def test_one_page_may_tell_of_many_switches_each_by_its_own_name() -> None:
+    (port,), rest = translated((FIXTURES / "pages/subnet.prom").read_text(), {"target": "subnet"})
+    assert port.identity == {"node": "node1", "switch": "leaf-02", "port": "7"}
+    assert told(port) == {"rate": 50e9, "received": 4096, "symbol_errors": 31, "link_downs": 2, "link_recoveries": 1, "send_wait": 71}
+    assert [s.name for s in rest] == ["infiniband_switch_info"]
+    (port,), _ = translated((FIXTURES / "pages/spine.prom").read_text())
+    assert (port.identity["switch"], port.identity["port"]) == ("spine-1", "ethernet-1/1")
+    assert told(port) == {"crc_errors": 9, "link_downs": 3}, "a link that went down three times came back three times"
 
 
 # --- series that the catalogue does not know ---------------------------------------------------

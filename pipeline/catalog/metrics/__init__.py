@@ -35,6 +35,7 @@ from pipeline.catalog.metrics.scrape import SCRAPE as SCRAPE
 from pipeline.catalog.metrics.storage import DISK as DISK
 from pipeline.catalog.metrics.storage import DISK_HEALTH as DISK_HEALTH
 from pipeline.catalog.metrics.storage import MOUNT as MOUNT
+from pipeline.catalog.metrics.switch import SWITCH_PORT as SWITCH_PORT
 
 _STORAGE: tuple[Family, ...] = (MOUNT, NFS, NFS_OPERATION, NFS_SERVER, LUSTRE, LUSTRE_TARGET, VOLUME, DISK, DISK_HEALTH)
 
@@ -55,6 +56,7 @@ FAMILIES: tuple[Family, ...] = (
     ROLLOUT_ENGINE,
     CACHE,
     REGION_LINK,
+    SWITCH_PORT,
     SCHED_NODE,
     SCHED_JOB,
 )
