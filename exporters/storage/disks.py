@@ -1,13 +1,14 @@
 """Block devices: their traffic, their errors, and whether they are there to be used."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import compress
 from typing import Final
 
-from exporters.collector import Reading, Site
+from exporters.collector import Site, Table
 from exporters.sources import procfs
-from exporters.sources.procfs import Disk
+from exporters.sources.procfs import Disks
 from exporters.sources.storage.disks import Block, Blocks
 from pipeline.catalog.metrics import DISK
 
@@ -26,31 +27,28 @@ class DiskCollector:
         """No disk but memory and loop devices."""
         return "no disk is in the kernel's list"
 
-    def collect(self, now: datetime) -> Iterator[Reading]:
+    def collect(self, now: datetime) -> Iterator[Table]:
         """The disks' readings. Raises OSError where the kernel has no list of them."""
         boot = procfs.passed(procfs.cpu(self._site.proc, self._site.ticks).boot, now.timestamp())
-        here = [disk for disk in procfs.disks(self._site.proc) if not _NOT_DISKS.fullmatch(disk.name)]
-        self._blocks.keep([disk.name for disk in here])
-        for disk in here:
-            yield _disk(self._site.node, disk, self._blocks.of(disk.name), boot)
+        listed = procfs.disks(self._site.proc)
+        chosen = [_NOT_DISKS.fullmatch(name) is None for name in listed.names]
+        here = Disks._make([*compress(column, chosen)] for column in listed)
+        self._blocks.keep(here.names)
+        blocks = [self._blocks.of(name) for name in here.names]
+        devices = [(self._site.node, name) for name in here.names]
+        yield Table(DISK, devices, _columns(here, blocks), [{"model": block.model} if block.model else {} for block in blocks], boot)
 
 
-def _disk(node: str, disk: Disk, block: Block, boot: float | None) -> Reading:
-    return Reading(
-        DISK,
-        {"node": node, "disk": disk.name},
-        {
-            "disk.reads": disk.reads,
-            "disk.read": disk.read_bytes,
-            "disk.read.time": disk.read_seconds,
-            "disk.writes": disk.writes,
-            "disk.written": disk.written_bytes,
-            "disk.write.time": disk.write_seconds,
-            "disk.io.time": disk.io_seconds,
-            "disk.in_flight": disk.in_flight,
-            "disk.errors": block.errors,
-            "disk.online": None if block.online is None else int(block.online),
-        },
-        {"model": block.model} if block.model else {},
-        since=boot,
-    )
+def _columns(here: Disks, blocks: Sequence[Block]) -> Mapping[str, Sequence[float | int | None]]:
+    return {
+        "disk.reads": here.reads,
+        "disk.read": here.read_bytes,
+        "disk.read.time": here.read_seconds,
+        "disk.writes": here.writes,
+        "disk.written": here.written_bytes,
+        "disk.write.time": here.write_seconds,
+        "disk.io.time": here.io_seconds,
+        "disk.in_flight": here.in_flight,
+        "disk.errors": [block.errors for block in blocks],
+        "disk.online": [None if block.online is None else int(block.online) for block in blocks],
+    }
