@@ -1,7 +1,7 @@
 """A machine made of files: /proc and /sys as small hand-written text, mounts and disks that answer as told."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ctypes import CDLL
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,8 @@ from pytest_httpserver import HTTPServer
 
 from exporters.collector import RankProcess, Site
 from exporters.sources.storage.probes import Smart, ThreadProbes, Usage, Written
-from pipeline.settings import AgentSettings, RedfishSettings, ScrapeSettings, SlurmSettings
+from pipeline.settings import AgentSettings, KubernetesSettings, RedfishSettings, ScrapeSettings, SlurmSettings
+from tests.fakes.kubernetes import Cluster, served
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PAGES = ("alluxio", "juicefs", "fluid", "minio", "leaf-01", "subnet", "spine")
@@ -67,10 +68,23 @@ def bmc(httpserver: HTTPServer) -> str:
 
 
 @pytest.fixture
-def site(proc: Path, gpus: None, bmc: str) -> Site:
+def api_server(tmp_path: Path) -> Iterator[KubernetesSettings]:
+    """How to ask an API server of Kubernetes that has what the fixture holds."""
+    cluster = Cluster()
+    for path, objects in json.loads((FIXTURES / "kubernetes.json").read_text()).items():
+        for one in objects:
+            cluster.put(path, one)
+    (tmp_path / "api-token").write_text(cluster.token)
+    with served(cluster) as url:
+        yield KubernetesSettings(url=url, token_file=str(tmp_path / "api-token"), ca_file="")
+
+
+@pytest.fixture
+def site(proc: Path, gpus: None, bmc: str, api_server: KubernetesSettings) -> Site:
     """The fixture machine, all its mounts well."""
     made = site_with(proc, USAGES.__getitem__, 30.0)
-    return replace(made, settings=made.settings.model_copy(update={"redfish": RedfishSettings(url=bmc)}))
+    own = {"redfish": RedfishSettings(url=bmc), "kubernetes": api_server}
+    return replace(made, settings=made.settings.model_copy(update=own))
 
 
 @pytest.fixture
@@ -104,7 +118,7 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
                 ScrapeSettings(name="vllm", url=ENGINE.as_uri()),
                 *(ScrapeSettings(name=name, url=(FIXTURES / f"pages/{name}.prom").as_uri()) for name in PAGES),
             ),
-            schedulers=("slurm-cluster",),
+            schedulers=("slurm-cluster", "kubernetes"),
             slurm=SlurmSettings(scontrol=str(FIXTURES / "bin/scontrol")),
         ),
     )
