@@ -121,10 +121,12 @@ class Agent:
             self._sender.send_metrics(foreign.encode(outcome.foreign, now))
 
     def _tell_of_itself(self, now: datetime, clock: float) -> None:
-        """The agent's own readings, every interval; for the first time as soon as every collector was heard of, or should have been."""
+        """The agent's own readings, every interval, and at once where there is nothing of something any more; for the first time as soon as
+        every collector was heard of, or should have been."""
         if self._about_due is None:
             self._about_due = clock + self._settings.agent.timeout
-        if clock < self._about_due and (self._told or len(self._heard) < len(self._runners)):
+        news = self._judge.news if self._told else len(self._heard) == len(self._runners)
+        if clock < self._about_due and not news:
             return
         self._told = True
         self._about_due = clock + self._settings.agent.interval

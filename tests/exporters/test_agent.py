@@ -25,6 +25,7 @@ from werkzeug import Request, Response
 from exporters.agent import Agent
 from exporters.collector import Site
 from exporters.host.oom import OomCollector
+from exporters.network.rdma import RdmaCollector
 from exporters.once import as_page, look
 from exporters.registry import COLLECTORS, Entry
 from exporters.sending.sender import Sender
@@ -34,6 +35,7 @@ from pipeline.catalog.metrics import (
     CACHE,
     CGROUP,
     CHASSIS,
+    RDMA_PORT,
     REGION_LINK,
     ROLLOUT_ENGINE,
     SCHED_JOB,
@@ -200,6 +202,25 @@ def test_a_collector_that_fails_is_told_once_and_its_values_vanish_after_two_int
     assert "surefoot_disk_reads_total" not in page and "surefoot_host_load1" in page
     assert 'surefoot_agent_collect_ok{node="node1",collector="disk"} 0' in page
     assert [e["code"] for e in received.events("collector_failed")] == ["disk"]
+
+
+def test_that_there_is_nothing_of_something_any_more_is_told_with_the_pass_that_sees_it(
+    tmp_path: Path, httpserver: HTTPServer, received: Received, site: Site
+) -> None:
+    port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
+    port.mkdir(parents=True)
+    (port / "state").write_text("1: DOWN\n")
+    every_second = Entry("rdma_port", (RDMA_PORT,), RdmaCollector, every=1.0)
+    sender = Sender(httpserver.url_for(""), "t", 30.0, node="node1")
+    turned = Turned(Agent(settings_for(tmp_path, interval=60.0), replace(site, sys=tmp_path / "sys"), sender, [every_second]))
+    for _ in range(8):
+        turned.turn()
+    assert received.metrics["agent.absent"] == [0], "as often as its interval says"
+    shutil.rmtree(tmp_path / "sys")
+    for _ in range(8):
+        turned.turn()
+    turned.agent.close()
+    assert received.metrics["agent.absent"] == [0, 1]
 
 
 def test_one_pass_gives_what_the_catalogue_names(tmp_path: Path, site: Site) -> None:
