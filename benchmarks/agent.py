@@ -25,18 +25,18 @@ from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
 
 from benchmarks.harness import Goal, Result, compare, verdict
-from exporters.collector import Collector, Reading, Site
-from exporters.encode import accept, prometheus_text
+from exporters.collector import Collector, Reading, Site, Table
+from exporters.encode import Arranger, PageText, accept
 from exporters.registry import COLLECTORS
 from exporters.sending.metrics import MetricMessages
 from exporters.sources import procfs
-from exporters.sources.procfs import Disk
+from exporters.sources.procfs import Disks
 from pipeline.catalog.metrics import DISK
 from pipeline.clock import utcnow
 
 DISKS: Final = 30  # of eight series each
 SCRAPES: Final = 40  # of ours to a figure
-PEER_SCRAPES: Final = 100  # of node_exporter's, whose time the kernel tells in ticks of 10 ms
+PEER_SCRAPES: Final = 400  # of node_exporter's, whose time the kernel tells in ticks of 10 ms
 ROUNDS: Final = 10_000
 METRICS: Final = "disk.reads disk.read disk.read.time disk.writes disk.written disk.write.time disk.io.time disk.in_flight".split()
 FLAT: Final = 1.05  # what 10,000 collections may add to the memory after the first 500
@@ -71,16 +71,16 @@ class Traffic:
         self._site = site
         self._boot = procfs.cpu(site.proc, site.ticks).boot
 
-    def collect(self, now: datetime) -> Iterator[Reading]:
-        """A reading a disk."""
-        for disk in procfs.disks(self._site.proc):
-            figures = dict(zip(METRICS, _figures(disk), strict=True))
-            yield Reading(DISK, {"node": self._site.node, "disk": disk.name}, figures, since=self._boot)
+    def collect(self, now: datetime) -> Iterator[Table]:
+        """All disks."""
+        disks = procfs.disks(self._site.proc)
+        columns = dict(zip(METRICS, _figures(disks), strict=True))
+        yield Table(DISK, [(self._site.node, name) for name in disks.names], columns, since=self._boot)
 
 
-def _figures(disk: Disk) -> tuple[float | int | None, ...]:
-    reads, writes = (disk.reads, disk.read_bytes, disk.read_seconds), (disk.writes, disk.written_bytes, disk.write_seconds)
-    return (*reads, *writes, disk.io_seconds, disk.in_flight)
+def _figures(disks: Disks) -> Sequence[Sequence[float | int | None]]:
+    reads, writes = (disks.reads, disks.read_bytes, disks.read_seconds), (disks.writes, disks.written_bytes, disks.write_seconds)
+    return (*reads, *writes, disks.io_seconds, disks.in_flight)
 
 
 def _proc(folder: Path) -> Site:
@@ -97,15 +97,15 @@ def _letters(n: int) -> str:
 
 def _passes(collectors: Sequence[Collector]) -> Callable[[], tuple[int, int]]:
     """Makes a pass of the collectors, all encodings included; gives the bytes made and the series."""
-    messages = [MetricMessages() for _ in collectors]
+    encoders = [(PageText(arranger), MetricMessages(arranger)) for arranger in (Arranger() for _ in collectors)]
 
     def one() -> tuple[int, int]:
         size = series = 0
-        for collector, message in zip(collectors, messages, strict=True):
+        for collector, (page, messages) in zip(collectors, encoders, strict=True):
             now = utcnow()
-            readings, _ = accept(seen for seen in collector.collect(now) if isinstance(seen, Reading))
-            size += len(prometheus_text(readings).encode()) + sum(map(len, message.encode(readings, now)))
-            series += sum(len(reading.values) for reading in readings)
+            readings, _ = accept(seen for seen in collector.collect(now) if isinstance(seen, Reading | Table))
+            size += len(page.of(readings).encode()) + sum(map(len, messages.encode(readings, now)))
+            series += sum(len(reading.numbers) for reading in readings)
         return size, series
 
     return one
@@ -116,15 +116,14 @@ def _client(proc: Path) -> Callable[[], tuple[int, int]]:
     from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
     registry = CollectorRegistry()
-    names = ("reads", "read_bytes", "read_seconds", "writes", "written_bytes", "write_seconds", "io_seconds", "in_flight")
-    gauges = [Gauge(f"surefoot_disk_{name}", "What it is", ["node", "disk"], registry=registry) for name in names]
+    gauges = [Gauge(f"surefoot_{name.replace('.', '_')}", "What it is", ["node", "disk"], registry=registry) for name in METRICS]
 
     def one() -> tuple[int, int]:
         disks = procfs.disks(proc)
-        for disk in disks:
-            for name, gauge in zip(names, gauges, strict=True):
-                gauge.labels("node1", disk.name).set(getattr(disk, name))
-        return len(generate_latest(registry)), len(disks) * len(gauges)
+        for gauge, column in zip(gauges, _figures(disks), strict=True):
+            for disk, figure in zip(disks.names, column, strict=True):
+                gauge.labels("node1", disk).set(figure or 0)
+        return len(generate_latest(registry)), len(disks.names) * len(gauges)
 
     return one
 

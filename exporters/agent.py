@@ -9,7 +9,7 @@ from uuid import uuid4
 from exporters.collector import Site
 from exporters.compat.registry import ForeignText
 from exporters.cursors import Cursors
-from exporters.encode import Accepted, accept, prometheus_text
+from exporters.encode import Accepted, Arranger, PageText, accept
 from exporters.gpu import inventory as gpu_inventory
 from exporters.health import Health
 from exporters.judge import Judge
@@ -67,7 +67,7 @@ class Agent:
         self._schedule, self._judge = Schedule(self._runners, settings.node), Judge(settings.node)
         self._natives = Natives(entries)
         self._intervals = {runner.name: runner.every for runner in self._runners}
-        self._messages: dict[str, MetricMessages] = {}
+        self._encoders: dict[str, tuple[PageText, MetricMessages]] = {}
         self._health = Health(sender.stats)
         self._heard: set[str] = set()
         self._about_due: float | None = None
@@ -139,8 +139,15 @@ class Agent:
     def _show(self, name: str, readings: Sequence[Accepted], now: datetime, until: float, clock: float) -> None:
         self._natives.note(name, readings, until)
         shown = self._natives.own(name, readings, clock)
-        self.board.put(name, prometheus_text(shown), until, shown)
-        self._sender.send_metrics(self._messages.setdefault(name, MetricMessages()).encode(readings, now))
+        page, messages = self._encoders_of(name)
+        self.board.put(name, page.of(shown), until, shown)
+        self._sender.send_metrics(messages.encode(readings, now))
+
+    def _encoders_of(self, name: str) -> tuple[PageText, MetricMessages]:
+        if name not in self._encoders:
+            arranger = Arranger()
+            self._encoders[name] = PageText(arranger), MetricMessages(arranger)
+        return self._encoders[name]
 
     def _send_events(self, events: Iterable[Event]) -> None:
         self._sender.send_records([("surefoot.event", event) for event in events])

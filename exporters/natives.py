@@ -23,10 +23,11 @@ class Natives:
         """Those of the collector's readings that no owner of their family has shown of the same device."""
         return [r for r in readings if self._owners.get(r.family.name, name) == name or _device(r) not in self._of(r, clock)]
 
-    def own(self, name: str, readings: Sequence[Accepted], clock: float) -> list[Accepted]:
+    def own(self, name: str, readings: Sequence[Accepted], clock: float) -> Sequence[Accepted]:
         """Those whose family nobody else shows now: a page can hold a family once."""
         shown = {family for until, devices in self._shown.values() if clock <= until for family, _ in devices}
-        return [r for r in readings if self._owners.get(r.family.name, name) == name or r.family.name not in shown]
+        mine = [r for r in readings if self._owners.get(r.family.name, name) == name or r.family.name not in shown]
+        return readings if len(mine) == len(readings) else mine
 
     def _of(self, reading: Accepted, clock: float) -> frozenset[_Device]:
         until, devices = self._shown.get(self._owners[reading.family.name], (0.0, frozenset[_Device]()))

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 from typing import Final
 from zlib import crc32
 
-from exporters.collector import Collector, Foreign, Keeps, MayBeAbsent, Observation, Reading, Site, Sourced, Stirs
+from exporters.collector import Collector, Foreign, Keeps, MayBeAbsent, Observation, Reading, Site, Sourced, Stirs, Table
 from exporters.encode import Accepted, accept
 from exporters.labels import clean, clean_event, told
 from exporters.registry import Entry
@@ -112,7 +112,7 @@ class Runner:
                 readings, rejected = accept(_parted(self._collector.collect(now), events, foreign))
             finally:
                 kept = self._collector.kept() if isinstance(self._collector, Keeps) else {}
-            error = "" if not readings or any(reading.values for reading in readings) else "no value could be read"
+            error = "" if not readings or any(reading.numbers for reading in readings) else "no value could be read"
             if not readings and isinstance(self._collector, MayBeAbsent):
                 absent = clean(self._collector.absent())
             source = clean(self._collector.source()) if isinstance(self._collector, Sourced) else ""
@@ -121,7 +121,7 @@ class Runner:
         return Outcome(self.name, readings, rejected, 0.0, error, events, kept, foreign, absent, source)
 
 
-def _parted(observed: Iterable[Observation], events: list[Event], foreign: list[Foreign]) -> Iterator[Reading]:
+def _parted(observed: Iterable[Observation], events: list[Event], foreign: list[Foreign]) -> Iterator[Reading | Table]:
     """The readings; the events among them are put into `events`, what the catalogue does not know into `foreign`."""
     for one in observed:
         if isinstance(one, Event):

@@ -5,9 +5,10 @@ Each value stands alone: what is absent, malformed or beyond belief is None, and
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,6 +16,8 @@ from exporters.sources.attributes import contents
 
 AHEAD: Final = 60.0  # seconds by which a boot may seem to lie ahead while the clock is being set
 SECTOR: Final = 512  # bytes; the unit of /proc/diskstats whatever the disk's own sector
+_OF_A_DISK: Final = itemgetter(2, 3, 5, 6, 7, 9, 10, 11, 12)  # what Disks has of the fourteen words that every kernel writes to a line
+_LONGEST: Final = 4300  # digits of a number that Python reads
 _WRAPPED: Final = 1 << 63  # a negative number printed as unsigned: kernels do that to waiting times
 
 
@@ -44,18 +47,18 @@ class Pressure:
     full: float | None
 
 
-class Disk(NamedTuple):
-    """A whole block device or a partition: counts, bytes and seconds since it appeared."""
+class Disks(NamedTuple):
+    """Block devices and partitions, by column: counts, bytes and seconds since each appeared."""
 
-    name: str
-    reads: int | None
-    read_bytes: int | None
-    read_seconds: float | None
-    writes: int | None
-    written_bytes: int | None
-    write_seconds: float | None
-    in_flight: int | None
-    io_seconds: float | None
+    names: Sequence[str] = ()
+    reads: Sequence[int | None] = ()
+    read_bytes: Sequence[int | None] = ()
+    read_seconds: Sequence[float | None] = ()
+    writes: Sequence[int | None] = ()
+    written_bytes: Sequence[int | None] = ()
+    write_seconds: Sequence[float | None] = ()
+    in_flight: Sequence[int | None] = ()
+    io_seconds: Sequence[float | None] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,25 +148,15 @@ def boot_id(proc: Path) -> str:
     return _text(f"{proc}/sys/kernel/random/boot_id").strip()
 
 
-def disks(proc: Path) -> list[Disk]:
+def disks(proc: Path) -> Disks:
     """Every block device and partition. Raises OSError where there is no diskstats at all."""
-    text = contents(f"{proc}/diskstats")
-    return [disk for words in map(str.split, text.splitlines()) if len(words) >= 14 and (disk := _disk(words[2], words[3:]))]
-
-
-def _disk(name: str, words: list[str]) -> Disk:
-    """The eleven fields that every kernel has; newer ones add more at the end."""
-    n = _counters(words[:11])
-    return Disk(
-        name,
-        reads=n[0],
-        read_bytes=_times(n[2], SECTOR),
-        read_seconds=_milli(n[3]),
-        writes=n[4],
-        written_bytes=_times(n[6], SECTOR),
-        write_seconds=_milli(n[7]),
-        in_flight=n[8],
-        io_seconds=_milli(n[9]),
+    lines = [_OF_A_DISK(words) for words in map(str.split, contents(f"{proc}/diskstats").splitlines()) if len(words) >= 14]
+    if not lines:
+        return Disks()
+    names, *columns = zip(*lines, strict=True)
+    reads, read, read_ms, writes, written, write_ms, in_flight, io_ms = map(_counters, columns)
+    return Disks(
+        names, reads, _times(read, SECTOR), _millis(read_ms), writes, _times(written, SECTOR), _millis(write_ms), in_flight, _millis(io_ms)
     )
 
 
@@ -208,7 +201,7 @@ def _text(path: str) -> str:
 
 
 def _int(word: str) -> int | None:
-    return int(word) if word.isascii() and word.isdigit() else None
+    return int(word) if word.isascii() and word.isdigit() and len(word) < _LONGEST else None
 
 
 def _counter(word: str) -> int | None:
@@ -216,10 +209,10 @@ def _counter(word: str) -> int | None:
     return value if value is not None and value < _WRAPPED else None
 
 
-def _counters(words: list[str]) -> list[int | None]:
+def _counters(words: Sequence[str]) -> list[int | None]:
     """Each of them; where all are plain numbers, as they nearly always are, in one go."""
     joined = "".join(words)
-    if joined.isascii() and joined.isdigit() and max(numbers := [*map(int, words)]) < _WRAPPED:
+    if joined.isdigit() and joined.isascii() and len(joined) < _LONGEST and sum(numbers := [*map(int, words)]) < _WRAPPED:
         return [*numbers]
     return [_counter(word) for word in words]
 
@@ -231,9 +224,9 @@ def _float(word: str) -> float | None:
         return None
 
 
-def _times(value: int | None, factor: int) -> int | None:
-    return None if value is None else value * factor
+def _times(values: Sequence[int | None], factor: int) -> list[int | None]:
+    return [value and value * factor for value in values]
 
 
-def _milli(value: int | None) -> float | None:
-    return None if value is None else value / 1000
+def _millis(values: Sequence[int | None]) -> list[float | None]:
+    return [None if value is None else value / 1000 for value in values]

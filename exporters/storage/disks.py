@@ -1,14 +1,15 @@
 """Block devices: their traffic, their errors, and whether they are there to be used."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import compress
 from typing import Final
 
-from exporters.collector import Reading, Site
+from exporters.collector import Reading, Site, Table
 from exporters.missed import Missed
 from exporters.sources import procfs
-from exporters.sources.procfs import Disk
+from exporters.sources.procfs import Disks
 from exporters.sources.storage.disks import Block, Blocks
 from pipeline.catalog.metrics import DISK
 
@@ -29,44 +30,41 @@ class DiskCollector:
         """No disk but memory and loop devices."""
         return "no disk is in the kernel's list"
 
-    def collect(self, now: datetime) -> Iterator[Reading]:
+    def collect(self, now: datetime) -> Iterator[Table | Reading]:
         """The disks' readings, also of a fixed one that the kernel no longer lists. Raises OSError where the kernel has no list of them."""
         boot = procfs.passed(procfs.cpu(self._site.proc, self._site.ticks).boot, now.timestamp())
-        here = [disk for disk in procfs.disks(self._site.proc) if not _NOT_DISKS.fullmatch(disk.name)]
-        self._blocks.keep([disk.name for disk in here])
-        listed: dict[str, str] = {}
-        fixed = set()
-        for disk in here:
-            block = self._blocks.of(disk.name)
-            about = self._known[disk.name] = {"model": block.model} if block.model else {}
-            listed[disk.name] = block.wwid
-            if block.fixed:
-                fixed.add(disk.name)
-            yield Reading(DISK, {"node": self._site.node, "disk": disk.name}, _values(disk, block), about, since=boot)
-        for name, wwid in self._missed.missing(listed, fixed, now.timestamp()).items():
+        there = procfs.disks(self._site.proc)
+        chosen = [_NOT_DISKS.fullmatch(name) is None for name in there.names]
+        here = Disks._make([*compress(column, chosen)] for column in there)
+        self._blocks.keep(here.names)
+        blocks = [self._blocks.of(name) for name in here.names]
+        about = [{"model": block.model} if block.model else {} for block in blocks]
+        yield Table(DISK, [(self._site.node, name) for name in here.names], _columns(here, blocks), about, boot)
+        self._known.update(zip(here.names, about, strict=True))
+        listed = dict(zip(here.names, blocks, strict=True))
+        fixed = [name for name, block in listed.items() if block.fixed]
+        gone = self._missed.missing({name: block.wwid for name, block in listed.items()}, fixed, now.timestamp())
+        for name, wwid in gone.items():
             if name != wwid:  # another disk under its name has replaced it
-                values = {**dict.fromkeys(_NAMES), "disk.present": 0}
-                yield Reading(DISK, {"node": self._site.node, "disk": name}, values, self._known.get(name, {}), since=boot)
+                identity = {"node": self._site.node, "disk": name}
+                yield Reading(DISK, identity, {"disk.present": 0}, self._known.get(name, {}), since=boot)
 
     def kept(self) -> Mapping[str, int]:
         """The disks that should be there."""
         return self._missed.kept()
 
 
-_NAMES: Final = tuple(metric.name for metric in DISK.metrics)
-
-
-def _values(disk: Disk, block: Block) -> dict[str, float | int | None]:
+def _columns(here: Disks, blocks: Sequence[Block]) -> Mapping[str, Sequence[float | int | None]]:
     return {
-        "disk.present": 1,
-        "disk.reads": disk.reads,
-        "disk.read": disk.read_bytes,
-        "disk.read.time": disk.read_seconds,
-        "disk.writes": disk.writes,
-        "disk.written": disk.written_bytes,
-        "disk.write.time": disk.write_seconds,
-        "disk.io.time": disk.io_seconds,
-        "disk.in_flight": disk.in_flight,
-        "disk.errors": block.errors,
-        "disk.online": None if block.online is None else int(block.online),
+        "disk.present": [1] * len(blocks),
+        "disk.reads": here.reads,
+        "disk.read": here.read_bytes,
+        "disk.read.time": here.read_seconds,
+        "disk.writes": here.writes,
+        "disk.written": here.written_bytes,
+        "disk.write.time": here.write_seconds,
+        "disk.io.time": here.io_seconds,
+        "disk.in_flight": here.in_flight,
+        "disk.errors": [block.errors for block in blocks],
+        "disk.online": [None if block.online is None else int(block.online) for block in blocks],
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from exporters.collector import Collector, Keeps, MayBeAbsent, Reading, Site
+from exporters.collector import Collector, Keeps, MayBeAbsent, Reading, Site, Table
 from exporters.encode import accept
 from exporters.gpu.collector import GpuCollector
 from exporters.judge import Judge
@@ -81,7 +81,7 @@ class Machine:
             self._send([Reading(HOST, {"node": "node-a"}, {"host.load1": 1})])
             error, found, rejected = "", [], 0
             try:
-                found, rejected = accept(one for one in self.collector.collect(self.world.now) if isinstance(one, Reading))
+                found, rejected = accept(one for one in self.collector.collect(self.world.now) if isinstance(one, Reading | Table))
             except OSError as e:
                 error = str(e)
             absent = self.collector.absent() if not found and not error and isinstance(self.collector, MayBeAbsent) else ""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from exporters.collector import Foreign, Reading, Site
+from exporters.collector import Foreign, Reading, Site, readings_in
 from exporters.encode import accept
 from exporters.host.machine import HostCollector
 from exporters.registry import COLLECTORS
@@ -52,7 +52,7 @@ def test_node_exporters_page_says_under_our_names_what_we_read_ourselves(url: st
         if metric.kind is Kind.COUNTER or metric.name in ("host.memory.total", "host.boot"):
             assert 0 <= ours - other <= max(5.0, ours * 0.001), metric.name
     disks = next(entry for entry in COLLECTORS if entry.name == "disk").make(site)
-    seen = {r.identity["disk"] for r in disks.collect(datetime.now(UTC)) if isinstance(r, Reading)}
+    seen = {r.identity["disk"] for r in readings_in(disks.collect(datetime.now(UTC)))}
     assert {key[2] for key in theirs if key[0] == "disk"} <= seen, "nothing is a disk there that is none here"
     assert accept(list(theirs.values()))[1] == 0
     assert len([one for one in found if isinstance(one, Foreign)]) > 100

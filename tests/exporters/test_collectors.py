@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from exporters.collector import Reading, Site
+from exporters.collector import Reading, Site, readings_in
 from exporters.encode import accept, prometheus_name, prometheus_text
 from exporters.host.machine import HostCollector
 from exporters.registry import COLLECTORS, Entry
@@ -24,7 +24,7 @@ STEADY = {"mount.probe.time": 0.001, "mount.write.time": 0.025, "gpu.probe.time"
 
 
 def readings(entry: Entry, site: Site) -> list[Reading]:
-    found = [one for one in entry.make(site).collect(AT) if isinstance(one, Reading)]
+    found = readings_in(entry.make(site).collect(AT))
     return [
         Reading(r.family, r.identity, {k: STEADY.get(k, v) if v is not None else None for k, v in r.values.items()}, r.attributes, r.since)
         for r in found
@@ -139,7 +139,7 @@ def test_every_collector_reads_this_very_machine() -> None:
     site = Site("here", probe_timeout=5.0)
     for entry in COLLECTORS:
         collector = entry.make(site)
-        accepted, rejected = accept(one for one in collector.collect(datetime.now(UTC)) if isinstance(one, Reading))
+        accepted, rejected = accept(readings_in(collector.collect(datetime.now(UTC))))
         assert rejected == 0
         assert accepted or entry.name not in ("host", "mount"), "every machine has these"
         if hasattr(collector, "close"):

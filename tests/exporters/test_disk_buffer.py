@@ -112,7 +112,7 @@ def test_what_is_older_than_the_age_limit_goes_and_a_clock_set_back_removes_noth
 def test_a_full_disk_takes_nothing_leaves_no_half_file_and_keeps_what_is_there(tmp_path: Path) -> None:
     kept = opened(tmp_path)
     assert put(kept, "a")
-    full = DiskBuffer(tmp_path, LARGE, DAY, spare=1 << 60)
+    full = DiskBuffer(tmp_path, LARGE, DAY, spare=1 << 60, clock=lambda: T0)
     full.open()
     assert not put(full, "b")
     assert [path.name.split("-")[-1] for path in tmp_path.iterdir()] == ["a.otlp.gz"]

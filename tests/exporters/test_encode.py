@@ -1,7 +1,7 @@
 """Readings on the wire and on the page, read back by the parsers of others."""
 
 import math
-from dataclasses import replace
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_CUMULATIVE, ScopeMetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from exporters.collector import Reading
-from exporters.encode import accept, prometheus_name, prometheus_text
+from exporters.collector import Reading, Table
+from exporters.encode import Accepted, Arranger, PageText, accept, prometheus_name, prometheus_text
 from exporters.labels import clean
 from exporters.sending.metrics import DEVICES, MetricMessages
-from pipeline.catalog.metrics import DISK, FAMILIES, MOUNT
+from pipeline.catalog.metrics import DISK, FAMILIES, MOUNT, Kind, Metric
 
 AT = datetime(2026, 11, 30, 12, 0, 0, 5, tzinfo=UTC)
 BOOT = 1_796_027_825.0
@@ -77,7 +77,7 @@ def test_a_value_that_cannot_be_is_rejected_alone_and_counted(name: str, value: 
 
 
 def test_a_name_that_the_family_does_not_know_is_not_sent() -> None:
-    accepted, rejected = accept([replace(mount("/", free=5), values={"mount.free": 5, "mount.fre": 6})])
+    accepted, rejected = accept([mount("/", free=5)._replace(values={"mount.free": 5, "mount.fre": 6})])
     assert rejected == 1 and len(accepted[0].values) == 1
 
 
@@ -149,7 +149,7 @@ def test_the_reused_message_gives_what_a_fresh_one_gives_pass_after_pass() -> No
         [disk("sda", 3, 3.0), disk("sdb", 4, 4.0)],
         [disk("sdb", 5, 5.0)],  # one disk is gone
         [disk("sdb", 6, 6.0), disk("sdc", 7, 7.0)],  # another is there
-        [replace(disk("sdb", 8, 8.0), values={"disk.reads": 8}), disk("sdc", 9, 9.0)],  # a value is absent
+        [disk("sdb", 8, 8.0)._replace(values={"disk.reads": 8}), disk("sdc", 9, 9.0)],  # a value is absent
         [],
         [disk("sda", 1, 1.0)],
     ]
@@ -179,3 +179,82 @@ def test_what_is_no_number_of_no_family_or_not_whole_is_rejected_and_counted_onc
     values = {"disk.reads": math.nan, "disk.writes": 1.5, "disk.read": math.inf, "disk.none": 3, "disk.neither": None, "disk.written": 2.0}
     (reading,), rejected = accept([Reading(DISK, {"node": "n", "disk": "sda"}, values)])
     assert ([(metric.name, value) for metric, value in reading.values], rejected) == ([("disk.written", 2)], 4)
+
+
+VALUES = st.one_of(
+    st.none(), st.integers(0, 9), st.integers(-(2**70), 2**70), st.floats(0, 9), st.floats(), st.booleans(), st.sampled_from([2**63, 1e400])
+)
+COLUMNS = st.sampled_from(["disk.reads", "disk.read.time", "disk.online", "disk.errors", "disk.unheard_of"])
+NAMES = st.sampled_from(["sda", "sdb", "sdc", "a\nb", "a\0b"])
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Table:
+    names = draw(st.lists(NAMES, max_size=4))
+    columns = draw(st.lists(COLUMNS, unique=True, max_size=4))
+    kinds = [draw(st.sampled_from([VALUES, st.integers(0, 1), st.floats(0, 1)])) for _ in columns]
+    cells = {name: draw(st.lists(kind, min_size=len(names), max_size=len(names))) for name, kind in zip(columns, kinds, strict=True)}
+    attributes = [{"model": draw(NAMES)} for _ in names] if draw(st.booleans()) else []
+    return Table(DISK, [("n", name) for name in names], cells, attributes, BOOT)
+
+
+@given(st.lists(tables(), max_size=2))
+def test_a_table_gives_what_a_reading_of_each_of_its_devices_gives(some: list[Table]) -> None:
+    assert accept(some) == accept([reading for table in some for reading in table.readings()])
+
+
+def test_a_table_without_columns_or_devices_is_no_error() -> None:
+    assert accept([Table(DISK, [], {"disk.reads": []})]) == ([], 0)
+    (reading,), rejected = accept([Table(DISK, [("n", "sda")], {})])
+    assert (reading.numbers, rejected) == ((), 0)
+
+
+def as_protobuf_encodes_it(readings: list[Accepted]) -> bytes:
+    """The message with its values in it from the start, by the library alone."""
+    scope = ScopeMetrics()
+    scope.scope.name = "surefoot.agent"
+    by_name: dict[str, list[tuple[Accepted, Metric, float | int]]] = {}
+    for reading in readings:
+        for metric, value in reading.values:
+            by_name.setdefault(metric.name, []).append((reading, metric, value))
+    for name, points in by_name.items():
+        message = scope.metrics.add(name=name, unit=points[0][1].unit)
+        for reading, metric, value in points:
+            if metric.kind is Kind.COUNTER:
+                message.sum.is_monotonic = True
+                message.sum.aggregation_temporality = AGGREGATION_TEMPORALITY_CUMULATIVE
+                point = message.sum.data_points.add(start_time_unix_nano=reading.since_ns)
+            else:
+                point = message.gauge.data_points.add()
+            point.time_unix_nano = 1_796_040_000_000_005_000
+            if isinstance(value, int):
+                point.as_int = value
+            else:
+                point.as_double = value
+            for key, text in reading.labels:
+                point.attributes.add(key=key).value.string_value = text
+    return scope.SerializeToString()
+
+
+COUNTS, SECONDS = st.one_of(st.none(), st.integers(0, 2**63 - 1)), st.one_of(st.none(), st.floats(0, sys.float_info.max))
+WELL = st.lists(st.tuples(st.text(min_size=1, max_size=5), COUNTS, SECONDS), min_size=1, max_size=6)
+
+
+@given(st.lists(WELL, min_size=1, max_size=3))
+def test_bytes_and_text_put_together_are_those_that_are_made_as_a_whole_pass_after_pass(
+    passes: list[list[tuple[str, int | None, float | None]]],
+) -> None:
+    """The largest values among them, which mark the places of values in a message that is made."""
+    arranger = Arranger()
+    text, messages = PageText(arranger), MetricMessages(arranger)
+    for devices in passes:
+        values = [(name, {"disk.reads": n, "disk.read.time": x}) for name, n, x in devices]
+        made = [Reading(DISK, {"node": "n", "disk": name}, each, {"model": f"%{name}"}, BOOT) for name, each in values]
+        accepted, _ = accept([*made, mount("/", free=5, probe__time=0.5)])
+        assert messages.encode(accepted, AT) == [as_protobuf_encodes_it(accepted)]
+        by_parser = {
+            (s.name, s.labels.get("disk", "")): s.value for f in text_string_to_metric_families(text.of(accepted)) for s in f.samples
+        }
+        assert by_parser == {
+            (prometheus_name(metric), dict(one.labels).get("disk", "")): value for one in accepted for metric, value in one.values
+        }

@@ -32,7 +32,7 @@ STEADY = runpy.run_path(str(Path(__file__).with_name("test_collectors.py")))["ST
 
 def steady(outcome: Outcome) -> Outcome:
     def reading(one: Accepted) -> Accepted:
-        return one._replace(values=tuple((metric, STEADY.get(metric.name, value)) for metric, value in one.values))
+        return one._replace(numbers=tuple(STEADY.get(metric.name, value) for metric, value in one.values))
 
     return replace(outcome, seconds=0.001, source=Path(outcome.source).name, readings=[reading(one) for one in outcome.readings])
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.sources import procfs
-from exporters.sources.procfs import Cpu, Disk, Memory, Mount, Pressure
+from exporters.sources.procfs import Cpu, Memory, Mount, Pressure
 
 REAL_DISKSTATS = Path(__file__).parents[2].parent / "shared/data/proc/diskstats"
 
@@ -33,27 +33,29 @@ def test_oom_kills_and_boot_id_are_read(proc: Path) -> None:
     assert procfs.boot_id(proc) == "6c1f0c1e-2f5e-4f4e-9d0b-0123456789ab"
 
 
+def disks(proc: Path) -> dict[str, tuple[object, ...]]:
+    return {row[0]: row for row in zip(*procfs.disks(proc), strict=True)}
+
+
 def test_a_disk_counts_bytes_by_sectors_of_512_and_times_in_seconds(proc: Path) -> None:
-    sda = next(d for d in procfs.disks(proc) if d.name == "sda")
-    assert sda == Disk("sda", 100, 1_048_576, 1.5, 50, 2_097_152, 2.5, 2, 3.6)
+    assert disks(proc)["sda"] == ("sda", 100, 1_048_576, 1.5, 50, 2_097_152, 2.5, 2, 3.6)
 
 
 def test_a_negative_time_printed_as_a_huge_one_is_absent_and_spares_the_other_counters(proc: Path) -> None:
-    nvme = next(d for d in procfs.disks(proc) if d.name == "nvme0n1")
-    assert nvme == Disk("nvme0n1", 10, 8192, 0.02, 30, 16384, None, 0, 0.04)
+    assert disks(proc)["nvme0n1"] == ("nvme0n1", 10, 8192, 0.02, 30, 16384, None, 0, 0.04)
 
 
 def test_disks_of_a_real_machine_are_read_whatever_the_number_of_fields() -> None:
     if not REAL_DISKSTATS.exists():
         pytest.skip(f"no shared test data at {REAL_DISKSTATS}")
     root = REAL_DISKSTATS.parent
-    found = {d.name: d for d in procfs.disks(root)}
+    found = disks(root)
     assert len(found) == len(REAL_DISKSTATS.read_text().splitlines())
     # "8 0 sda 25354637 34367663 1003346126 18492372 28444756 11134226 505697032 63877960 0 9653880 82621804"
-    assert found["sda"] == Disk("sda", 25354637, 1003346126 * 512, 18492.372, 28444756, 505697032 * 512, 63877.96, 0, 9653.88)
+    assert found["sda"] == ("sda", 25354637, 1003346126 * 512, 18492.372, 28444756, 505697032 * 512, 63877.96, 0, 9653.88)
     # with discards (15 fields), and with flushes too (17)
-    assert found["sdb"] == Disk("sdb", 326552, 9657779 * 512, 0.084, 41822, 1972905 * 512, 5.007, 0, 60.73)
-    assert found["sdc"] == Disk("sdc", 126552, 1657779 * 512, 0.014, 11822, 172905 * 512, 1.007, 0, 10.73)
+    assert found["sdb"] == ("sdb", 326552, 9657779 * 512, 0.084, 41822, 1972905 * 512, 5.007, 0, 60.73)
+    assert found["sdc"] == ("sdc", 126552, 1657779 * 512, 0.014, 11822, 172905 * 512, 1.007, 0, 10.73)
 
 
 def test_mounts_are_unescaped_and_read_only_on_either_side_counts(proc: Path) -> None:

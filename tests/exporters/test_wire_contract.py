@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from exporters.collector import Reading, Site
+from exporters.collector import Site, readings_in
 from exporters.encode import accept
 from exporters.registry import COLLECTORS
 from exporters.sending import wire
@@ -48,7 +48,7 @@ def test_a_log_line_is_kept_as_a_row_of_logs() -> None:
 
 def test_every_reading_becomes_one_row_of_its_family_with_all_its_values(site: Site) -> None:
     for entry in COLLECTORS:
-        readings = [one for one in entry.make(site).collect(AT) if isinstance(one, Reading)]
+        readings = [*readings_in(entry.make(site).collect(AT))]
         accepted, _ = accept(readings)
         body = wire.metrics_request(wire.resource({"host.name": "node1"}), MetricMessages().encode(accepted, AT))
         read = otlp.decode(otlp.Signal.METRICS, otlp.ContentType.PROTOBUF, body, utcnow() if utcnow() > AT else AT)
