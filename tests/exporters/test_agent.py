@@ -297,6 +297,7 @@ def test_an_agent_without_ingest_stays_small_serves_its_page_and_ends_soon_after
                     writer.step(step, NS, NS + 10**9, None, 0, 0.0, 0.0, 0.0, 0, 0)
                 time.sleep(0.001)
             large = status_of(agent.pid)
+            children = children_of(agent.pid)
             began = time.monotonic()
         finally:
             agent.send_signal(signal.SIGTERM)
@@ -305,6 +306,8 @@ def test_an_agent_without_ingest_stays_small_serves_its_page_and_ends_soon_after
         said = agent.stderr.read() if agent.stderr else ""
     assert 'surefoot_agent_collect_ok{node="node1",collector="mount"} 1' in page
     assert said.count("cannot reach") == 1
+    assert children, "mounts are asked by a process of their own"
+    assert [child for child in children if Path(f"/proc/{child}").exists()] == [], "and it is gone when the agent is"
     assert large[0] <= small[0] + 2, "threads"
     assert large[1] - small[1] < 16_000, "kB of memory"
 
@@ -319,6 +322,10 @@ def page_of(port: int) -> str:
         except OSError:
             assert time.monotonic() < end
         time.sleep(0.1)
+
+
+def children_of(pid: int) -> list[str]:
+    return [child for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
 
 
 def status_of(pid: int) -> tuple[int, int]:
