@@ -11,8 +11,8 @@ from typing import Final
 from alerts.growth import Growth
 from alerts.watched import Place, Said, Standing, Watched, judge, missed
 from pipeline.catalog.layers import Layer
+from pipeline.catalog.metrics import AGENT, HOST, MOUNT, SCHED_NODE, Family
 from pipeline.catalog.metrics import BY_NAME as METRICS
-from pipeline.catalog.metrics import HOST, MOUNT, SCHED_NODE
 from pipeline.catalog.rules import FAMILIES, RANK, RULES, Happened, Missing, Rule
 from pipeline.queries.counts_since import counts_since
 from pipeline.queries.devices_named import devices_named
@@ -100,12 +100,14 @@ class Watch:
         return self._read_to - self._overlap if self._read_to else now - HISTORY
 
     def _watched(self) -> Watched:
-        mounts: dict[str, frozenset[str]] = {}
-        for (family, node), devices in self._devices.items():
-            if family == MOUNT.name:
-                mounts[node] = frozenset(device.labels["mount_point"] for device in devices.values())
+        mounts, collectors = self._labels(MOUNT, "mount_point"), self._labels(AGENT, "collector")
         raised = sorted(self._raised.values(), key=lambda standing: self._order[id(standing.rule)])  # the more exact row speaks first
-        return Watched(raised=tuple(raised), standings=self._standings, passes=self._passes, mounts=mounts)
+        return Watched(raised=tuple(raised), standings=self._standings, passes=self._passes, mounts=mounts, collectors=collectors)
+
+    def _labels(self, family: Family, label: str) -> dict[str, frozenset[str]]:
+        """What the devices of a family are called, by node."""
+        devices = ((node, devices) for (name, node), devices in self._devices.items() if name == family.name)
+        return {node: frozenset(device.labels[label] for device in mine.values()) for node, mine in devices}
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -158,6 +160,8 @@ class Watch:
                 self._event(what)
             elif self._reading(what):
                 touched.setdefault((what.family.name, what.node), set()).add(at)
+                if what.family is AGENT and what.values.get("agent.absent"):  # its collector looked, and there is nothing
+                    touched.setdefault((self._attributes[what.device_id]["collector"], what.node), set()).add(at)
         for (family, node), times in touched.items():
             passes = self._passes.setdefault((family, node), deque(maxlen=PASSES))
             fresh = sorted(at for at in times if not passes or at > passes[-1])
@@ -189,7 +193,7 @@ class Watch:
 
     def _miss(self, family: str, node: str, passes: Sequence[datetime]) -> None:
         """The devices that were not in the last passes, for the rules that say so."""
-        for device in self._devices[family, node].values():
+        for device in self._devices.get((family, node), {}).values():
             if missed(passes, device.seen_at) < _GONE_AFTER:
                 continue
             for standing in device.standings:

@@ -119,13 +119,15 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """Everything that the rules have seen. `passes` are the last times of a family's readings of a node; `mounts` the mount points
-    of a node, with those that were there until lately."""
+    """Everything that the rules have seen. `passes` are the last times of a family's readings of a node, or of its collector's word that
+    there is nothing of it; `mounts` the mount points of a node, with those that were there until lately; `collectors` those of its agent,
+    each named like the family that it reads."""
 
     raised: Sequence[Standing] = ()
     standings: Mapping[tuple[str, str], Sequence[Standing]] = field(default_factory=dict)  # by fault and the place's key
     passes: Mapping[tuple[str, str], Sequence[datetime]] = field(default_factory=dict)  # by family and node
     mounts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    collectors: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def gone(self, standing: Standing) -> bool:
         """Whether its device is no longer there, while its node goes on telling of the others."""

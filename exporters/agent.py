@@ -15,7 +15,7 @@ from exporters.health import Health
 from exporters.judge import Judge
 from exporters.natives import Natives
 from exporters.pages import Board
-from exporters.passes import Outcome, Schedule, runners_of
+from exporters.passes import Outcome, Schedule, close, runners_of
 from exporters.registry import COLLECTORS, Entry
 from exporters.sending import foreign
 from exporters.sending.metrics import MetricMessages
@@ -30,6 +30,7 @@ from pipeline.records import Event
 from pipeline.settings import Settings
 
 STOP_WITHIN: Final = 3.0  # seconds that the last telemetry gets; the agent ends within five
+CLOSE_WITHIN: Final = 1.0  # seconds that collectors get to end the processes that they began
 STALE_PASSES: Final = 2.0  # intervals after which a value is no longer shown
 _LAG: Final = 5.0  # seconds without a turn of the loop after which /healthz says so
 
@@ -97,11 +98,12 @@ class Agent:
         return (200, "ok\n") if lag < _LAG else (503, f"the agent's loop has been held up for {lag:.0f} s\n")
 
     def close(self) -> None:
-        """Reads the rings a last time, sends what waits for at most STOP_WITHIN, and keeps how far it came."""
+        """Reads the rings a last time, sends what waits for at most STOP_WITHIN, and keeps how far it came; ends what collectors began."""
         self.turn(utcnow(), monotonic())
         self._sender.close(STOP_WITHIN)
         self._cursors.settle(self._sender.settled)
         self._rings.close()
+        close(self._runners, CLOSE_WITHIN)
         if self._textfile:
             self._textfile.close()
 
@@ -121,10 +123,12 @@ class Agent:
             self._sender.send_metrics(foreign.encode(outcome.foreign, now))
 
     def _tell_of_itself(self, now: datetime, clock: float) -> None:
-        """The agent's own readings, every interval; for the first time as soon as every collector was heard of, or should have been."""
+        """The agent's own readings, every interval, and at once where there is nothing of something any more; for the first time as soon as
+        every collector was heard of, or should have been."""
         if self._about_due is None:
             self._about_due = clock + self._settings.agent.timeout
-        if clock < self._about_due and (self._told or len(self._heard) < len(self._runners)):
+        news = self._judge.news if self._told else len(self._heard) == len(self._runners)
+        if clock < self._about_due and not news:
             return
         self._told = True
         self._about_due = clock + self._settings.agent.interval

@@ -127,6 +127,15 @@ class Stirs(Protocol):
         ...
 
 
+@runtime_checkable
+class Closes(Protocol):
+    """A collector that holds what would outlast it: processes, files."""
+
+    def close(self) -> None:
+        """Gives it back. Called once, after the last pass, in the same thread; not where a pass hangs. Must not wait for what hangs."""
+        ...
+
+
 class RankProcess(NamedTuple):
     """A rank of a run on this node; `started` (ticks since boot) tells it from another process that had its pid."""
 

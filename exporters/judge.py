@@ -21,15 +21,18 @@ class _Record:
 
 
 class Judge:
-    """Keeps the records of the collectors on `node`."""
+    """Keeps the records of the collectors on `node`. `news`: one that found something found nothing, or the reverse, since `readings`."""
 
     def __init__(self, node: str) -> None:
         self._node = node
+        self.news = False
         self._records: dict[str, _Record] = {}
 
     def failed(self, outcome: Outcome, at: float) -> bool:
         """Takes note of an outcome at `at` (seconds since 1970); True where its collector has just begun to fail."""
+        first = outcome.name not in self._records
         record = self._records.setdefault(outcome.name, _Record())
+        self.news |= not first and record.absent != bool(outcome.absent)
         before, record.error = record.error, outcome.error
         record.rejected += outcome.rejected
         record.seconds = outcome.seconds
@@ -42,6 +45,7 @@ class Judge:
 
     def readings(self, at: float) -> Iterator[Reading]:
         """A reading at `at` (seconds since 1970) about each collector that was heard of."""
+        self.news = False
         for name, record in self._records.items():
             yield Reading(
                 AGENT,

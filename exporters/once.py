@@ -13,7 +13,7 @@ from exporters.compat.registry import ForeignText
 from exporters.encode import Accepted, accept, prometheus_text
 from exporters.judge import Judge
 from exporters.natives import Natives
-from exporters.passes import Outcome, Schedule, runners_of
+from exporters.passes import Outcome, Schedule, close, runners_of
 from exporters.registry import COLLECTORS, Entry
 from pipeline.clock import Clock, monotonic, utcnow
 from pipeline.settings import Settings
@@ -30,6 +30,7 @@ def look(settings: Settings, site: Site, entries: Sequence[Entry] = COLLECTORS, 
     while schedule.waiting:
         threading.Event().wait(0.005)
         outcomes |= {outcome.name: outcome for outcome in schedule.turn(clock(), monotonic())}
+    close(runners, 1.0)
     return [outcomes[runner.name] for runner in runners]
 
 

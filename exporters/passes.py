@@ -1,5 +1,6 @@
 """Runs the collectors, each in a thread, at its own pace and within a deadline: one that fails or hangs costs only itself."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from queue import SimpleQueue
 from typing import Final
 from zlib import crc32
 
-from exporters.collector import Collector, Foreign, Keeps, MayBeAbsent, Observation, Reading, Site, Sourced, Stirs, Table
+from exporters.collector import Closes, Collector, Foreign, Keeps, MayBeAbsent, Observation, Reading, Site, Sourced, Stirs, Table
 from exporters.encode import Accepted, accept
 from exporters.labels import clean, clean_event, told
 from exporters.registry import Entry
@@ -18,6 +19,7 @@ from pipeline.records import Event
 from pipeline.settings import Settings
 
 HUNG: Final = "no answer within its deadline"
+_log = logging.getLogger(__name__)
 SOONEST: Final = 1.0  # seconds between the beginnings of two passes, however often a collector is stirred
 
 
@@ -54,7 +56,7 @@ class Runner:
         self._clock = clock
         self._begun_at: float | None = None
         self._outcome: Outcome | None = None
-        self._orders: SimpleQueue[datetime] = SimpleQueue()
+        self._orders: SimpleQueue[datetime | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=f"collector-{name}", daemon=True)
         self._thread.start()
 
@@ -90,13 +92,27 @@ class Runner:
         begun = self._begun_at
         return Outcome(self.name, (), 0, self._clock() - begun if begun is not None else 0.0, HUNG)
 
+    def close(self) -> None:
+        """Has the collector give back what it holds, after the pass under way; `join` waits for it."""
+        self._orders.put(None)
+
+    def join(self, timeout: float) -> None:
+        """Waits for at most `timeout` seconds until that is done; not at all where a pass hangs."""
+        if not self.busy:
+            self._thread.join(timeout)
+
     def _work(self) -> None:
-        while True:
-            now = self._orders.get()
+        while (now := self._orders.get()) is not None:
             began = self._clock()
             outcome = self._pass(now)
             self._outcome = replace(outcome, seconds=self._clock() - began)
             self._begun_at = None
+        try:
+            collector: object = self._collector
+            if isinstance(collector, Closes):
+                collector.close()
+        except Exception as e:  # noqa: BLE001 - a collector's defect must not take the other collectors with it
+            _log.warning("collector %s cannot be closed: %s", self.name, told(e))
 
     def _pass(self, now: datetime) -> Outcome:
         """What the collector gives; of one that fails, what it gave before."""
@@ -191,6 +207,15 @@ class Schedule:
         if due is None:
             return clock + runner.every * (0.5 + crc32(f"{self._seed}/{runner.name}".encode(errors="replace")) / 2**33)
         return due + runner.every if due + runner.every > clock else clock + runner.every  # what was missed is not made up for
+
+
+def close(runners: Sequence[Runner], within: float) -> None:
+    """Has the collectors give back what they hold, and waits for it for at most `within` seconds."""
+    for runner in runners:
+        runner.close()
+    end = monotonic() + within
+    for runner in runners:
+        runner.join(max(0.0, end - monotonic()))
 
 
 def runners_of(

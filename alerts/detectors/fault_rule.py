@@ -27,7 +27,7 @@ def detect(snapshot: Snapshot, now: datetime) -> list[Verdict]:
     there = runs_by_node(snapshot)
     found: dict[str, Verdict] = {}
     for standing in snapshot.watched.raised:
-        if _rank_may_die(standing, there.get(standing.place.node, {}).values(), snapshot, now):
+        if _left(standing, snapshot) or _rank_may_die(standing, there.get(standing.place.node, {}).values(), snapshot, now):
             continue
         if standing.bad.last is None or (now - standing.bad.last).total_seconds() <= STALE:
             for run in _runs_hit(standing, snapshot, there):
@@ -49,14 +49,19 @@ def clears(finding: FindingTransition, snapshot: Snapshot, now: datetime) -> str
         return "no run is there any more"
     place = _without_run(finding.key).partition("|")[2]
     mine = [s for s in snapshot.watched.standings.get((finding.fault, place), ()) if s.rule.names_run == bool(_run_of(finding))]
-    left = [s for s in mine if isinstance(s.rule.when, Missing) or not snapshot.watched.gone(s)]
-    if not left:
+    there = [s for s in mine if not _left(s, snapshot)]
+    if not there:
         return "it is no longer there" if _all_told(snapshot, [rule for rule in rules if _about(rule, place)], finding.node) else None
-    known = [s for s in left if s.known]
+    known = [s for s in there if s.known]
     if not known or not all(s.over for s in known):
         return None
     last = max(known, key=lambda s: s.seen_at)
     return said_with(last.rule.cleared, last, last.last)
+
+
+def _left(standing: Standing, snapshot: Snapshot) -> bool:
+    """Whether what a rule was about is no longer there, and that is none of its business."""
+    return not isinstance(standing.rule.when, Missing) and snapshot.watched.gone(standing)
 
 
 def runs_by_node(snapshot: Snapshot) -> dict[str, dict[str, RunLook]]:
@@ -169,8 +174,12 @@ def _about(rule: Rule, place: str) -> bool:
 def _all_told(snapshot: Snapshot, rules: Sequence[Rule], node: str) -> bool:
     """Whether the node has told enough for what it does not tell of to be gone; what is missing comes back or stays missing.
 
-    A family of which the node has nothing at all (no NVMe among its disks) is not waited for, where it tells of another.
+    A family of which the node has nothing at all (no NVLink between its GPUs) is not waited for, where it tells of another; but one that a
+    collector of its agent reads is: while that one fails, nothing is known.
     """
-    heard = [rule for rule in rules if (rule.family.name, node) in snapshot.watched.passes]
-    told = bool(heard) and all(snapshot.watched.told(rule.family.name, node) for rule in heard)
+    watched = snapshot.watched
+    of_devices = [rule for rule in rules if not isinstance(rule.when, Happened)] or rules
+    reads = watched.collectors.get(node, frozenset())
+    heard = [rule for rule in of_devices if (rule.family.name, node) in watched.passes or rule.family.name in reads]
+    told = bool(heard) and all(watched.told(rule.family.name, node) for rule in heard)
     return told and not any(isinstance(rule.when, Missing) for rule in rules)

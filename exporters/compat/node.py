@@ -66,12 +66,13 @@ NAMES: Final[Mapping[str, str]] = {
 """Our name, without its family -> theirs, without the prefix. What is not here they do not have."""
 
 _THEIRS: Final = {f"{RDMA_PORT.name}.{ours}": PREFIX + theirs for ours, theirs in NAMES.items()}
+_PRESENT: Final = BY_NAME["rdma_port.present"][1]
 _INFO: Final = f"# HELP {PREFIX}info Firmware, board and model of an RDMA device, always 1\n# TYPE {PREFIX}info gauge\n"
 
 
 def node_text(readings: Iterable[Accepted]) -> str:
     """The RDMA ports among `readings` in exposition format 0.0.4, "" where there are none."""
-    ports = [(dict(one.labels), one.values) for one in readings if one.family is RDMA_PORT]
+    ports = [(dict(one.labels), one.values) for one in readings if one.family is RDMA_PORT and (_PRESENT, 0) not in one.values]
     rows: dict[str, list[str]] = {}
     for labels, values in ports:
         device, _, port = labels["port"].rpartition(":")

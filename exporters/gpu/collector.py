@@ -18,6 +18,7 @@ class GpuCollector:
 
     def __init__(self, site: Site, vendors: Sequence[Vendor] = VENDORS) -> None:
         self._vendors = [VendorGpus(site, vendor) for vendor in vendors]
+        self._complained: list[str] = []
 
     def absent(self) -> str:
         """That no vendor's driver or device is here."""
@@ -35,10 +36,12 @@ class GpuCollector:
                     yield one
             except OSError as e:
                 errors.append(e)
-        for error in errors:
-            if not told:
-                raise error
-            _log.warning("GPUs of one of several vendors: %s", error)
+        if errors and not told:
+            raise errors[0]
+        complaints = [str(error) for error in errors]
+        if complaints and complaints != self._complained:
+            _log.warning("some GPUs cannot be asked: %s", "; ".join(complaints))
+        self._complained = complaints
 
     def kept(self) -> Mapping[str, int]:
         """The GPUs that should be there, for the next agent."""

@@ -49,7 +49,12 @@ class VendorGpus:
         if self._looked is not None and self._clock() - self._looked < LOOK and not self._expected():
             return
         patience = self._site.probe_timeout / (2 if self._found else 1)  # a driver that is being started takes longer
-        answered = self._call_the_roll(now, self._clock() + max(patience, self._vendor.listing))
+        try:
+            answered = self._call_the_roll(now, self._clock() + max(patience, self._vendor.listing))
+        except OSError:
+            for device in self._off_the_bus():
+                yield from self._gone(now, device)
+            raise
         end = self._clock() + self._site.probe_timeout
         if not answered and not self._found and not self._inventory.uuids():
             if self._rolls.hung(_ROLL) is not None and self._expected():
@@ -118,8 +123,7 @@ class VendorGpus:
                 self._inventory.found(uuid)
                 yield from self._readings.of(device, outcome, seconds)
             elif isinstance(outcome, Lost) or (answered and uuid not in self._found):
-                yield self._readings.down(device)
-                yield from self._lost(now, device)
+                yield from self._gone(now, device)
             elif hung is not None or (listing is not None and self._stuck(device, listing)):
                 yield self._readings.hung(device, max(hung or 0.0, listing or 0.0))
             elif isinstance(outcome, Exception) and not isinstance(outcome, OSError):
@@ -132,7 +136,13 @@ class VendorGpus:
         asking = self._driver.asking if self._driver else ""
         return asking == device.index if asking and device.index else listing >= _PATIENCE
 
-    def _lost(self, now: datetime, device: Device) -> Iterator[Observation]:
+    def _off_the_bus(self) -> list[Device]:
+        """The GPUs that should be there and that the bus no longer shows: a driver without any may not even start."""
+        known = [self._inventory.device(uuid) for uuid in self._inventory.uuids()]
+        return [device for device in known if device.pci and not self._bus.lists(device.pci)]
+
+    def _gone(self, now: datetime, device: Device) -> Iterator[Observation]:
+        yield self._readings.down(device)
         number = self._inventory.lost(device.uuid)
         if number is not None:
             yield lost_event(self._site.node, self._boot, device, number, now)

@@ -7,6 +7,8 @@ from typing import Final
 
 from exporters.best import Best
 from exporters.collector import Reading, Site
+from exporters.missed import Missed
+from exporters.sources.attributes import driven
 from exporters.sources.network import ethtool, infiniband, netdev
 from exporters.sources.network.ethtool import Pauses
 from exporters.sources.network.netdev import Interface
@@ -34,6 +36,8 @@ class NetdevCollector:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._best = Best("netdev", site.kept)
+        self._missed = Missed("netdev", site.kept)
+        self._known: dict[str, Mapping[str, str]] = {}  # what else was known of each interface
         self._statistics = site.ethtool or _drivers(site.sys)
 
     def absent(self) -> str:
@@ -41,16 +45,29 @@ class NetdevCollector:
         return "no network interface that is a device"
 
     def collect(self, now: datetime) -> Iterator[Reading]:
-        """The interfaces' readings; none where there is none."""
+        """The interfaces' readings, also of one that had a link and that the kernel no longer lists; none where there is none."""
         ports = infiniband.ports_of_netdevs(self._site.sys)
+        listed: dict[str, str] = {}
+        linked = set()
         for one in netdev.interfaces(self._site.sys, STATISTICS.values()):
             values = _values(one, ethtool.pauses(self._statistics(one.name)))
             values["netdev.speed.best"] = self._best.of(one.name, one.speed if one.carrier else None)
-            yield Reading(NETDEV, {"node": self._site.node, "netdev": one.name}, values, _attributes(one, ports.get(one.name, "")))
+            about = self._known[one.name] = _attributes(one, ports.get(one.name, ""))
+            listed[one.name] = one.address
+            if one.carrier and one.fixed and one.name not in ports:
+                linked.add(one.name)
+            yield Reading(NETDEV, {"node": self._site.node, "netdev": one.name}, values, about)
+        for name, place in self._missed.missing(listed, linked, now.timestamp()).items():
+            if not driven(self._site.sys, place):  # one whose driver works is in a container, whose interfaces are not to be seen
+                last = self._known.get(name) or ({"pci": place} if place else {})
+                yield Reading(NETDEV, {"node": self._site.node, "netdev": name}, {**dict.fromkeys(_NAMES), "netdev.present": 0}, last)
 
     def kept(self) -> Mapping[str, int]:
-        """The highest speeds."""
-        return self._best.kept()
+        """The highest speeds, and the interfaces that should be there."""
+        return {**self._best.kept(), **self._missed.kept()}
+
+
+_NAMES: Final = tuple(metric.name for metric in NETDEV.metrics)
 
 
 def _drivers(sys: Path) -> Callable[[str], Mapping[str, int]]:
@@ -60,6 +77,7 @@ def _drivers(sys: Path) -> Callable[[str], Mapping[str, int]]:
 
 def _values(one: Interface, pauses: Pauses) -> dict[str, float | int | None]:
     return {
+        "netdev.present": 1,
         "netdev.carrier": one.carrier,
         "netdev.speed": one.speed,
         "netdev.carrier_changes": one.changes,

@@ -6,6 +6,7 @@ from typing import Final
 
 from exporters.best import Best
 from exporters.collector import Reading, Site
+from exporters.missed import Missed
 from exporters.sources.network import infiniband
 from exporters.sources.network.infiniband import Device, Port
 from pipeline.catalog.metrics import RDMA_PORT
@@ -86,24 +87,37 @@ class RdmaCollector:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._best = Best("rdma_port", site.kept)
+        self._missed = Missed("rdma_port", site.kept)
+        self._known: dict[str, Mapping[str, str]] = {}  # what else was known of each port
 
     def absent(self) -> str:
         """No RDMA device."""
         return "no RDMA device"
 
     def collect(self, now: datetime) -> Iterator[Reading]:
-        """The ports' readings; none where there is no RDMA device."""
+        """The ports' readings, also of one that was active and that the kernel no longer lists; none where there is no RDMA device."""
+        listed: dict[str, str] = {}
+        running = set()
         for device in infiniband.devices(self._site.sys, _WANTED):
             for port in device.ports:
                 name = f"{device.name}:{port.number}"
                 runs = port.state is not None and port.state >= _ACTIVE
                 best = self._best.of(name, port.rate if runs else None)
-                values = {**dict.fromkeys(_NAMES), **_values(port), "rdma_port.rate.best": best}
-                yield Reading(RDMA_PORT, {"node": self._site.node, "port": name}, values, _attributes(device, port))
+                values = {**dict.fromkeys(_NAMES), **_values(port), "rdma_port.present": 1, "rdma_port.rate.best": best}
+                about = self._known[name] = _attributes(device, port)
+                listed[name] = f"{device.address}:{port.number}" if device.address else ""
+                if runs and not device.virtual:
+                    running.add(name)
+                yield Reading(RDMA_PORT, {"node": self._site.node, "port": name}, values, about)
+        for name, place in self._missed.missing(listed, running, now.timestamp()).items():
+            address = place.rpartition(":")[0]
+            if not infiniband.elsewhere(self._site.sys, address):
+                last = self._known.get(name) or ({"pci": address} if address else {})
+                yield Reading(RDMA_PORT, {"node": self._site.node, "port": name}, {**dict.fromkeys(_NAMES), "rdma_port.present": 0}, last)
 
     def kept(self) -> Mapping[str, int]:
-        """The highest rates."""
-        return self._best.kept()
+        """The highest rates, and the ports that should be there."""
+        return {**self._best.kept(), **self._missed.kept()}
 
 
 _NAMES: Final = tuple(metric.name for metric in RDMA_PORT.metrics)

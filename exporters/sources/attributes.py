@@ -63,6 +63,11 @@ def uevent(folder: str) -> dict[str, str]:
     return {key: value for key, separator, value in pairs if separator}
 
 
+def driven(sys: Path, address: str) -> bool:
+    """Whether a driver works with the PCI device at `address`, "" for none."""
+    return bool(address) and os.path.exists(f"{sys}/bus/pci/devices/{address}/driver")
+
+
 def entries(folder: str | Path) -> list[str]:
     """The names in a folder, sorted; none where there is no such folder."""
     try:

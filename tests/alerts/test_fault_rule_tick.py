@@ -166,6 +166,9 @@ def test_a_file_system_that_is_no_longer_mounted_is_not_full_any_more(world: Any
     assert [f.new_state for f in findings(world)] == ["open"]
     node.passes(1)
     assert (findings(world)[-1].new_state, findings(world)[-1].reason) == ("cleared", "it is no longer there")
+    node.passes(7)
+    assert len(findings(world)) == 2, "what is over is not found again"
+    assert [i.new_state for i in incidents(world)][-1] == "resolved"
 
 
 def test_a_mount_that_turns_read_only_is_a_fault_and_one_that_always_was_is_none(world: Any, node: Node) -> None:

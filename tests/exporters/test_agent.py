@@ -25,6 +25,7 @@ from werkzeug import Request, Response
 from exporters.agent import Agent
 from exporters.collector import Site
 from exporters.host.oom import OomCollector
+from exporters.network.rdma import RdmaCollector
 from exporters.once import as_page, look
 from exporters.registry import COLLECTORS, Entry
 from exporters.sending.sender import Sender
@@ -35,6 +36,7 @@ from pipeline.catalog.metrics import (
     CGROUP,
     CHASSIS,
     CSI_DRIVER,
+    RDMA_PORT,
     REGION_LINK,
     ROLLOUT_ENGINE,
     SCHED_JOB,
@@ -206,6 +208,25 @@ def test_a_collector_that_fails_is_told_once_and_its_values_vanish_after_two_int
     assert [e["code"] for e in received.events("collector_failed")] == ["disk"]
 
 
+def test_that_there_is_nothing_of_something_any_more_is_told_with_the_pass_that_sees_it(
+    tmp_path: Path, httpserver: HTTPServer, received: Received, site: Site
+) -> None:
+    port = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
+    port.mkdir(parents=True)
+    (port / "state").write_text("1: DOWN\n")
+    every_second = Entry("rdma_port", (RDMA_PORT,), RdmaCollector, every=1.0)
+    sender = Sender(httpserver.url_for(""), "t", 30.0, node="node1")
+    turned = Turned(Agent(settings_for(tmp_path, interval=60.0), replace(site, sys=tmp_path / "sys"), sender, [every_second]))
+    for _ in range(8):
+        turned.turn()
+    assert received.metrics["agent.absent"] == [0], "as often as its interval says"
+    shutil.rmtree(tmp_path / "sys")
+    for _ in range(8):
+        turned.turn()
+    turned.agent.close()
+    assert received.metrics["agent.absent"] == [0, 1]
+
+
 def test_one_pass_gives_what_the_catalogue_names(tmp_path: Path, site: Site) -> None:
     names = {f.name for f in text_string_to_metric_families(as_page(look(settings_for(tmp_path), site), "node1", AT))}
     assert {"surefoot_host_load1", "surefoot_mount_probe_ok", "surefoot_disk_reads", "surefoot_agent_collect_ok"} <= names
@@ -280,6 +301,7 @@ def test_an_agent_without_ingest_stays_small_serves_its_page_and_ends_soon_after
                     writer.step(step, NS, NS + 10**9, None, 0, 0.0, 0.0, 0.0, 0, 0)
                 time.sleep(0.001)
             large = status_of(agent.pid)
+            children = children_of(agent.pid)
             began = time.monotonic()
         finally:
             agent.send_signal(signal.SIGTERM)
@@ -288,6 +310,8 @@ def test_an_agent_without_ingest_stays_small_serves_its_page_and_ends_soon_after
         said = agent.stderr.read() if agent.stderr else ""
     assert 'surefoot_agent_collect_ok{node="node1",collector="mount"} 1' in page
     assert said.count("cannot reach") == 1
+    assert children, "mounts are asked by a process of their own"
+    assert [child for child in children if Path(f"/proc/{child}").exists()] == [], "and it is gone when the agent is"
     assert large[0] <= small[0] + 2, "threads"
     assert large[1] - small[1] < 16_000, "kB of memory"
 
@@ -302,6 +326,10 @@ def page_of(port: int) -> str:
         except OSError:
             assert time.monotonic() < end
         time.sleep(0.1)
+
+
+def children_of(pid: int) -> list[str]:
+    return [child for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
 
 
 def status_of(pid: int) -> tuple[int, int]:

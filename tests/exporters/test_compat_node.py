@@ -34,6 +34,10 @@ def test_a_node_without_rdma_has_no_page() -> None:
     assert page() == page(Reading(HOST, {"node": "n"}, {"host.load1": 1})) == ""
 
 
+def test_a_port_that_is_gone_is_not_on_the_page() -> None:
+    assert page(port("mlx5_0:1", {"fw": "1.2"}, present=0)) == ""
+
+
 def test_a_port_is_told_by_device_and_number_and_a_device_once() -> None:
     board = {"fw": "1.2", "board": 'MT"1', "hca_type": "MT4129"}
     text = page(port("mlx5_0:1", board, received=4000, state=4), port("mlx5_0:2", board, state=1))
@@ -56,7 +60,7 @@ def test_every_name_is_of_a_metric_that_there_is_and_stands_once() -> None:
     assert set(NAMES) <= ours
     assert len(set(NAMES.values())) == len(NAMES)
     # What they have no name for.
-    assert ours - set(NAMES) == {"rate.best", "drops", "retransmits", "retries_exceeded", "impaired_connections"}
+    assert ours - set(NAMES) == {"present", "rate.best", "drops", "retransmits", "retries_exceeded", "impaired_connections"}
 
 
 @given(st.text(max_size=20), st.text(max_size=20))

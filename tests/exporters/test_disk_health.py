@@ -66,9 +66,9 @@ def test_the_command_is_get_log_page_two_of_the_whole_controller_in_the_kernels_
 
 
 def test_errors_state_and_model_are_the_kernels() -> None:
-    assert Blocks(FIXTURES / "sys").of("sda") == Block(0x1F, True, "FAST SSD 960")
-    assert Blocks(FIXTURES / "sys").of("nvme0n1") == Block(None, False, "NVME 3T2")
-    assert Blocks(FIXTURES / "sys").of("dm-0") == Block(None, None, "")
+    assert Blocks(FIXTURES / "sys").of("sda") == Block(0x1F, True, "FAST SSD 960", "", True)
+    assert Blocks(FIXTURES / "sys").of("nvme0n1") == Block(None, False, "NVME 3T2", "", True)
+    assert Blocks(FIXTURES / "sys").of("dm-0") == Block(None, None, "", "", False)
 
 
 def test_a_controller_is_told_of_under_its_disks_name_and_one_elsewhere_is_not_asked() -> None:
@@ -123,7 +123,7 @@ def test_any_bytes_in_a_disks_files_give_values_or_none_and_never_an_error(tmp_p
     sys = tmp_path_factory.getbasetemp() / "blocks"
     for place in ("block/sda/device", "class/nvme/nvme0/hwmon0"):
         (sys / place).mkdir(parents=True, exist_ok=True)
-    for file in ("ioerr_cnt", "state", "model"):
+    for file in ("ioerr_cnt", "state", "model", "wwid"):
         (sys / "block/sda/device" / file).write_bytes(junk)
     (sys / "class/nvme/nvme0/hwmon0/temp1_input").write_bytes(junk)
     Blocks(sys).of("sda"), disks.temperature(sys, "nvme0"), disks.controllers(sys)
@@ -131,21 +131,41 @@ def test_any_bytes_in_a_disks_files_give_values_or_none_and_never_an_error(tmp_p
 
 def test_another_disk_under_the_same_name_has_its_own_model_and_state(tmp_path: Path) -> None:
     blocks = Blocks(tmp_path)
-    assert blocks.of("sda") == Block(None, None, "")
+    assert blocks.of("sda") == Block(None, None, "", "", False)
     old = _disk_device(tmp_path, "sda", "OLD ONE")
-    assert blocks.of("sda") == Block(0, True, "OLD ONE")
+    assert blocks.of("sda") == Block(0, True, "OLD ONE", "naa.7", True)
     (old / "state").write_text("offline\n")
     (old / "ioerr_cnt").write_text("0x7\n")
-    assert blocks.of("sda") == Block(7, False, "OLD ONE")
+    assert blocks.of("sda") == Block(7, False, "OLD ONE", "naa.7", True)
     old.rename(tmp_path / "taken out")
-    assert blocks.of("sda") == Block(None, None, "")
+    assert blocks.of("sda") == Block(None, None, "", "", False)
     _disk_device(tmp_path, "sda", "NEW ONE")
-    assert blocks.of("sda") == Block(0, True, "NEW ONE")
+    assert blocks.of("sda") == Block(0, True, "NEW ONE", "naa.7", True)
+
+
+def test_a_disk_that_is_lent_or_far_away_is_not_fixed(tmp_path: Path) -> None:
+    for name, model in {"sda": "FAST SSD", "sdb": "QEMU HARDDISK", "nvme1n1": "Amazon Elastic Block Store", "sdc": "nvme_card-pd"}.items():
+        _disk_device(tmp_path, name, model)
+    far = tmp_path / "devices/pci0000:00/usb2/2-1/host3"
+    _disk_device(far, "sdd", "STICK")
+    (tmp_path / "block/sdd").mkdir()
+    (tmp_path / "block/sdd/device").symlink_to(far / "block/sdd/device")
+    blocks = Blocks(tmp_path)
+    assert [name for name in ("sda", "sdb", "sdc", "sdd", "nvme1n1") if blocks.of(name).fixed] == ["sda"]
+
+
+def test_an_nvme_disks_own_name_stands_beside_its_device(tmp_path: Path) -> None:
+    (tmp_path / "class/nvme0").mkdir(parents=True)
+    (tmp_path / "class/nvme0/model").write_text("FAST SSD\n")
+    (tmp_path / "block/nvme0n1").mkdir(parents=True)
+    (tmp_path / "block/nvme0n1/wwid").write_text("eui.0025388\n")
+    (tmp_path / "block/nvme0n1/device").symlink_to("../../class/nvme0")
+    assert Blocks(tmp_path).of("nvme0n1") == Block(None, None, "FAST SSD", "eui.0025388", True)
 
 
 def _disk_device(sys: Path, name: str, model: str) -> Path:
     device = sys / "block" / name / "device"
     device.mkdir(parents=True)
-    for file, told in {"state": "running", "ioerr_cnt": "0x0", "model": model}.items():
+    for file, told in {"state": "running", "ioerr_cnt": "0x0", "model": model, "wwid": "naa.7"}.items():
         (device / file).write_text(f"{told}\n")
     return device

@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -75,9 +76,9 @@ def passes(fake_nvml: Path, tmp_path: Path) -> Iterator[Passes]:
         made.child.stdout.close()
 
 
-def on_the_bus(passes: Passes) -> None:
+def on_the_bus(passes: Passes, address: str = "0000:1b:00.0") -> None:
     """One of NVIDIA's GPUs, as the kernel finds it on the bus whether or not a driver is loaded."""
-    device = passes.sys / "bus/pci/devices/0000:1b:00.0"
+    device = passes.sys / "bus/pci/devices" / address
     device.mkdir(parents=True)
     (device / "vendor").write_text("0x10de\n")
     (device / "class").write_text("0x030200\n")
@@ -209,6 +210,19 @@ def test_a_lost_gpu_that_was_reset_is_found_again_though_the_library_would_not_s
     passes(scenario())
     passes(scenario(**{"2__nvmlDeviceGetUUID": "!15"}))
     assert values(passes(scenario(), ahead=61.0), "gpu.up")[uuid(2)] == 1
+
+
+@pytest.mark.parametrize("driver", ["starts", "does not start"])
+def test_the_last_gpu_is_missed_too_whether_or_not_its_driver_starts_without_any(passes: Passes, driver: str) -> None:
+    on_the_bus(passes, "0000:10:00.0")
+    passes(scenario(1))
+    shutil.rmtree(passes.sys / "bus/pci/devices/0000:10:00.0")
+    gone = {} if driver == "starts" else {"-1__nvmlInit": "!9", "-1__nvmlDeviceGetCount_v2": "!9"}
+    answers = [passes(scenario(1, **gone).replace("order 0\n", "")) for _ in range(3)]
+    assert [values(answer, "gpu.up") for answer in answers] == [{uuid(0): 0}] * 3
+    assert [event["device"] for answer in answers for event in answer["events"]] == [uuid(0)], "once"
+    on_the_bus(passes, "0000:10:00.0")
+    assert values(passes(scenario(1), ahead=61.0), "gpu.up") == {uuid(0): 1}
 
 
 # --- C05 -----------------------------------------------------------------------------------------

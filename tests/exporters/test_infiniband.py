@@ -40,7 +40,9 @@ def collected(sys: Path, kept: Mapping[str, int] | None = None) -> dict[str, Rea
 
 
 def values(reading: Reading) -> dict[str, float | int]:
-    return {name.removeprefix("rdma_port."): value for name, value in reading.values.items() if value is not None}
+    told = {name.removeprefix("rdma_port."): value for name, value in reading.values.items() if value is not None}
+    assert told.pop("present") == 1
+    return told
 
 
 def test_no_rdma_device_gives_nothing_and_is_no_error(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from exporters.collector import Observation, Reading
 from exporters.judge import Judge
-from exporters.passes import HUNG, Outcome, Runner, Schedule
+from exporters.passes import HUNG, Outcome, Runner, Schedule, close
 from pipeline.catalog.events import OOM_KILL
 from pipeline.catalog.metrics import DISK
 from pipeline.records import Event
@@ -214,3 +214,40 @@ def test_one_that_cannot_be_made_or_say_how_far_it_came_fails_alone_and_is_made_
     assert len(tries) == 2, "one that was made is made once"
     for seen in (first, second):
         assert seen["broken"].error == "RuntimeError: forgotten" and [e.id for e in seen["broken"].events] == ["seen"]
+
+
+class Closed(Collected):
+    """A collector that holds something; it says in which thread it gave it back."""
+
+    def __init__(self, work: Callable[[], Iterable[Observation]], kept: int, told: list[str]) -> None:
+        super().__init__(work, kept)
+        self._told = told
+
+    def close(self) -> None:
+        self._told.append(threading.current_thread().name)
+        raise OSError("it was gone already")
+
+
+def test_a_collector_gives_back_what_it_holds_after_its_last_pass_and_one_that_hangs_is_not_waited_for() -> None:
+    told: list[str] = []
+    back = threading.Event()
+
+    def hangs() -> Iterable[Observation]:
+        back.wait()
+        return [reading(1)]
+
+    works = {"a": lambda: [reading(1)], "hung": hangs, "b": lambda: [reading(2)]}
+    runners = [Runner(name, partial(Closed, work, 7, told), 1.0, DEADLINE) for name, work in works.items()]
+    runners.append(Runner("never", partial(Closed, hangs, 7, told), 1.0, DEADLINE))
+    for runner in runners[:3]:
+        runner.begin(AT)
+    end = time.monotonic() + 30
+    while sum(runner.busy for runner in runners) > 1 and time.monotonic() < end:
+        time.sleep(0.005)
+    close(runners, 30.0)
+    assert time.monotonic() < end
+    assert sorted(told) == ["collector-a", "collector-b"], "each in its own thread, and one that was never made has nothing"
+    back.set()
+    while len(told) < 3 and time.monotonic() < end:
+        time.sleep(0.005)
+    assert sorted(told) == ["collector-a", "collector-b", "collector-hung"]

@@ -38,6 +38,13 @@ class Bus:
         self._known = {key: self._known.get(key) or self._read(key[0]) for key in there}
         return any(maker == vendor and kind in classes for maker, kind in self._known.values())
 
+    def lists(self, address: str) -> bool:
+        """Is there a device at `address` now? Also where the kernel's list cannot be read: then nobody can say that it is not."""
+        try:
+            return address in os.listdir(self._root)
+        except OSError:
+            return True
+
     def _read(self, name: str) -> tuple[int | None, int]:
         return _hex(self._root / name / "vendor"), (_hex(self._root / name / "class") or 0) >> 8
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from exporters.sources.attributes import devices as names_of
-from exporters.sources.attributes import entries, number, uevent, word
+from exporters.sources.attributes import driven, entries, number, uevent, word
 
 WORD: Final = 4  # bytes; the unit of port_xmit_data and port_rcv_data
 _IN_WORDS: Final = frozenset({"port_xmit_data", "port_rcv_data"})
@@ -72,6 +72,11 @@ def devices(sys: Path, wanted: Container[str]) -> Iterator[Device]:
             virtual=os.path.exists(f"{folder}/device/physfn"),
             ports=tuple(_port(folder, n, own, wanted) for n in sorted(numbers)),
         )
+
+
+def elsewhere(sys: Path, address: str) -> bool:
+    """Whether a device that is not listed may be in a container here: where each network namespace sees its own devices alone."""
+    return word(sys / "module/ib_core/parameters/netns_mode") == "N" and driven(sys, address)
 
 
 def ports_of_netdevs(sys: Path) -> dict[str, str]:

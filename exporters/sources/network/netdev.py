@@ -18,10 +18,12 @@ _UNKNOWN: Final = (1 << 32) - 1  # the speed that older kernels print for -1
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """An interface. `speed` is bytes a second; `statistics` are the kernel's, by its names; words that are not known are ""."""
+    """An interface. `speed` is bytes a second; `statistics` are the kernel's, by its names; words that are not known are "". `fixed`: it
+    is no bond, and not on a bus (USB) whose devices come and go."""
 
     name: str
     bond: bool
+    fixed: bool
     driver: str
     address: str
     carrier: int | None
@@ -46,6 +48,7 @@ def interfaces(sys: Path, wanted: Iterable[str]) -> Iterator[Interface]:
         yield Interface(
             name,
             bond,
+            fixed=not bond and _bus(f"{folder}/device") != "usb",
             driver="bonding" if bond else told.get("DRIVER", ""),
             address=told.get("PCI_SLOT_NAME", ""),
             carrier=_flag(word(f"{folder}/carrier")),
@@ -53,6 +56,13 @@ def interfaces(sys: Path, wanted: Iterable[str]) -> Iterator[Interface]:
             changes=number(f"{folder}/carrier_changes"),
             statistics={one: count for one, count in counts if count is not None},
         )
+
+
+def _bus(device: str) -> str:
+    try:
+        return os.path.basename(os.readlink(f"{device}/subsystem"))
+    except OSError:
+        return ""
 
 
 def _flag(word: str) -> int | None:

@@ -5,21 +5,26 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from exporters.sources.attributes import devices, number, text
 
 _WELL: Final = frozenset({"running", "live"})
+# Disks that come and go in good order: volumes that a cloud lends, disks of virtual machines; behind USB, iSCSI, Fibre Channel, NVMe-oF.
+_LENT: Final = re.compile(r"elastic block|persistentdisk|nvme_card-pd|blockvolume|virtual|msft|qemu|vbox", re.I)
+_FAR: Final = re.compile(r"/usb\d|/session\d|/rport-|nvme-fabrics")
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """`errors` counts the commands that ended with an error (SCSI and SATA); `online` is None where the kernel does not say;
-    `model` is "" where it does not."""
+    `model` and `wwid`, the disk's own name, are "" where it does not. `fixed`: it is part of the machine, not lent to it for a while."""
 
     errors: int | None
     online: bool | None
     model: str
+    wwid: str
+    fixed: bool
 
 
 class Blocks:
@@ -28,27 +33,45 @@ class Blocks:
 
     def __init__(self, sys: Path) -> None:
         self._sys = sys
-        self._models: dict[str, tuple[int, str]] = {}  # by name: the kernel's number of the device's folder, and what was read there
+        self._models: dict[str, tuple[int, _Who]] = {}  # by name: the kernel's number of the device's folder, and what was read there
 
     def of(self, name: str) -> Block:
         """The disk `name` (as in diskstats)."""
         device = f"{self._sys}/block/{name.replace('/', '!')}/device"
         state = text(f"{device}/state")
-        return Block(number(f"{device}/ioerr_cnt"), None if not state else state in _WELL, self._model(name, device))
+        who = self._who(name, device)
+        online = None if not state else state in _WELL
+        return Block(number(f"{device}/ioerr_cnt"), online, who.model, who.wwid, who.fixed)
 
     def keep(self, names: Iterable[str]) -> None:
         """Forgets the disks that are not among `names`."""
         self._models = {name: self._models[name] for name in names if name in self._models}
 
-    def _model(self, name: str, device: str) -> str:
+    def _who(self, name: str, device: str) -> "_Who":
         try:
             folder = os.stat(device).st_ino  # a device that the kernel finds has a number of its own
         except OSError:
-            return ""
+            return _NOBODY
         known = self._models.get(name)
-        if known is None or known[0] != folder or not known[1]:
-            known = self._models[name] = (folder, text(f"{device}/model") or "")
+        if known is None or known[0] != folder or not known[1].model:
+            known = self._models[name] = (folder, _read(device))
         return known[1]
+
+
+class _Who(NamedTuple):
+    model: str
+    wwid: str
+    fixed: bool
+
+
+_NOBODY: Final = _Who("", "", False)
+
+
+def _read(device: str) -> _Who:
+    model = text(f"{device}/model") or ""
+    wwid = text(f"{device}/wwid") or text(f"{device.removesuffix('/device')}/wwid") or ""
+    fixed = bool(model) and not _LENT.search(model) and not _FAR.search(os.path.realpath(device))
+    return _Who(model, wwid, fixed)
 
 
 def controllers(sys: Path) -> list[str]:

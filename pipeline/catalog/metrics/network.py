@@ -24,6 +24,7 @@ RDMA_PORT = Family(
     ("node", "port"),
     "A port of an RDMA device",
     (
+        Metric("rdma_port.present", "1", G, U8, 0, 1, "1 where the kernel lists the port, 0 where it did so until lately"),
         Metric("rdma_port.state", "1", G, U8, 0, 5, "Logical state: 1 down, 2 initialising, 3 armed, 4 active, 5 active but deferred"),
         Metric(
             "rdma_port.phys_state",
@@ -98,6 +99,7 @@ NETDEV = Family(
     ("node", "netdev"),
     "A network interface that is a real device, or a bond of them",
     (
+        Metric("netdev.present", "1", G, U8, 0, 1, "1 where the kernel lists the interface, 0 where it did so until lately"),
         Metric("netdev.carrier", "1", G, U8, 0, 1, "1 where there is a link; absent where the interface is switched off"),
         Metric("netdev.speed", "By/s", G, F64, 1, 1e13, "Speed of the link"),
         Metric("netdev.speed.best", "By/s", G, F64, 1, 1e13, "Highest speed that the link was seen to have"),

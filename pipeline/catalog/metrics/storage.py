@@ -29,6 +29,7 @@ DISK = Family(
     ("node", "disk"),
     "A block device",
     (
+        Metric("disk.present", "1", G, U8, 0, 1, "1 where the kernel lists the disk, 0 where it did so until lately"),
         Metric("disk.reads", "1", C, U64, 0, None, "Reads completed"),
         Metric("disk.read", "By", C, U64, 0, None, "Bytes read"),
         Metric("disk.read.time", "s", C, F64, 0, None, "Time spent in reads, summed over requests"),

@@ -6,8 +6,8 @@ while one of them says so, and over when none does. Limits come in pairs, so tha
 
 from pipeline.catalog.faults import BY_NAME as FAULTS
 from pipeline.catalog.faults import RESTART_LOOP, Fault
+from pipeline.catalog.metrics import AGENT, HOST, MOUNT, Family
 from pipeline.catalog.metrics import FAMILIES as EVERY
-from pipeline.catalog.metrics import HOST, MOUNT, Family
 from pipeline.catalog.rule import RANK as RANK
 from pipeline.catalog.rule import Happened as Happened
 from pipeline.catalog.rule import Hold as Hold
@@ -26,8 +26,9 @@ from pipeline.catalog.rules.xids import XIDS
 
 RULES: tuple[Rule, ...] = (*STORAGE, *CACHES, *KERNEL, *XIDS, *COMPUTE, *COMMUNICATION, *SCHEDULER)
 
-FAMILIES: tuple[Family, ...] = tuple(f for f in EVERY if f in (HOST, MOUNT) or any(rule.family is f for rule in RULES))
-"""The families whose readings the leader looks at: those of a rule, the nodes' own, and the mounts that checkpoints may lie on."""
+FAMILIES: tuple[Family, ...] = tuple(f for f in EVERY if f in (HOST, MOUNT, AGENT) or any(rule.family is f for rule in RULES))
+"""The families whose readings the leader looks at: those of a rule, the nodes' own, the mounts that checkpoints may lie on, and what the
+agents say of their collectors: that there is nothing of a family any more."""
 
 
 def rules_of(fault: Fault) -> tuple[Rule, ...]:

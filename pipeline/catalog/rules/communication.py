@@ -43,6 +43,20 @@ def _of_interface(
     )
 
 
+def _gone(name: str, entity: str, never: Mapping[str, str]) -> Rule:
+    """The kernel no longer lists what had a link."""
+    return Rule(
+        fault=LINK_DOWN,
+        when=(Limit(metric(name), 0, 1, above=False),),
+        says="{place} had a link and is gone: the kernel no longer lists it",
+        cleared="{place} is there again",
+        hold=Hold(2),
+        clear=Hold(2),
+        entity=entity,
+        never=never,
+    )
+
+
 _DOWN: Final = (
     Rule(
         fault=LINK_DOWN,
@@ -73,6 +87,8 @@ _DOWN: Final = (
         turned=True,
         never=_ALONE,
     ),
+    _gone("rdma_port.present", "port", _NOT_VIRTUAL),
+    _gone("netdev.present", "netdev", _ALONE),
 )
 
 _FLAP: Final = (

@@ -178,6 +178,15 @@ _DISKS: tuple[Rule, ...] = (
     ),
     Rule(
         fault=DISK_FAILING,
+        when=(Limit(metric("disk.present"), 0, 1, above=False),),
+        says="{place} is gone: the kernel no longer lists it",
+        cleared="{place} is there again",
+        hold=Hold(2),
+        clear=Hold(2),
+        entity="disk",
+    ),
+    Rule(
+        fault=DISK_FAILING,
         when=(Limit(metric("disk_health.media_errors"), 1, 0, view=View.INCREASE),),
         says="{place} could not read or keep data, {value} times since it was last asked",
         cleared="{place} has no more media errors",
