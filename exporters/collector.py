@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 from exporters.sources.storage import mounts
 from exporters.sources.storage.kubelet import Door, ask
 from exporters.sources.storage.mounts import Probes
-from exporters.sources.storage.probes import Smart, Usage, Written, statvfs
+from exporters.sources.storage.probes import Quotas, Smart, Usage, Written, statvfs
 from pipeline.catalog.metrics import Family
 from pipeline.records import Event
 from pipeline.settings import AgentSettings
@@ -156,6 +156,7 @@ class Site:
     usage: Callable[[str], Usage] = statvfs  # of what cannot hang
     probes: Callable[[], Probes[Usage]] = mounts.usages  # of what can
     writes: Callable[[], Probes[Written]] = mounts.writes  # of a small file
+    quotas: Callable[[], Probes[Quotas]] = mounts.quotas  # of folders
     smarts: Callable[[], Probes[Smart]] = mounts.smarts  # of NVMe controllers
     kubelet: Callable[[Door], str | None] = ask
     probe_timeout: float = 2.0

@@ -15,7 +15,7 @@ from exporters.network.netdev import NetdevCollector
 from exporters.network.rdma import RdmaCollector
 from exporters.scheduler import collector as scheduler
 from exporters.scrape import ScrapeCollector
-from exporters.storage import disk_health, mounts, volumes
+from exporters.storage import disk_health, mounts, quotas, volumes
 from exporters.storage.disks import DiskCollector
 from exporters.storage.lustre import LustreCollector
 from exporters.storage.mounts import MountCollector
@@ -39,6 +39,7 @@ from pipeline.catalog.metrics import (
     NFS,
     NFS_OPERATION,
     NFS_SERVER,
+    QUOTA,
     RDMA_PORT,
     REGION_LINK,
     ROLLOUT_ENGINE,
@@ -70,6 +71,7 @@ COLLECTORS: Final = (
     Entry("mount", (MOUNT,), MountCollector, within=mounts.WITHIN),
     Entry("nfs", (NFS, NFS_OPERATION, NFS_SERVER), NfsCollector),
     Entry("lustre", (LUSTRE, LUSTRE_TARGET), LustreCollector),
+    Entry("quota", (QUOTA,), quotas.QuotaCollector, quotas.EVERY),
     Entry("volume", (VOLUME,), volumes.VolumeCollector, volumes.EVERY),
     Entry("disk", (DISK,), DiskCollector),
     Entry("disk_health", (DISK_HEALTH,), disk_health.DiskHealthCollector, disk_health.EVERY),

@@ -10,7 +10,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from exporters.collector import RankProcess, Site
-from exporters.sources.storage.probes import Smart, ThreadProbes, Usage, Written
+from exporters.sources.storage.probes import Quota, Quotas, Smart, ThreadProbes, Usage, Written
 from pipeline.settings import AgentSettings, KubernetesSettings, RedfishSettings, ScrapeSettings, SlurmSettings
 from tests.fakes.kubernetes import Cluster, served
 
@@ -42,6 +42,7 @@ DRIVERS = {  # what mlx5's `ethtool -S` says, a few of its lines
 }
 
 
+QUOTAS = {"/mnt/big data/ckpt": Quotas((Quota("project 7", 900_000_000, 1_000_000_000, 120, 1000), Quota("user 1000", 5, None, 3, 10)))}
 PROBED = {"/mnt/big data/ckpt": Written(0.001, 0.02, 0.0005, 0.0001)}
 SMART = Smart((FIXTURES / "nvme/smart-log.hex").read_text())
 
@@ -103,6 +104,7 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
         probes=lambda: ThreadProbes(probe),
         probe_timeout=probe_timeout,
         writes=lambda: ThreadProbes(PROBED.__getitem__),
+        quotas=lambda: ThreadProbes(QUOTAS.__getitem__),
         smarts=lambda: ThreadProbes({"/dev/nvme0": SMART}.__getitem__),
         kubelet=lambda _: (FIXTURES / "kubelet/summary.json").read_text(),
         sys=FIXTURES / "sys",

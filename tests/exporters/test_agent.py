@@ -36,6 +36,7 @@ from pipeline.catalog.metrics import (
     CGROUP,
     CHASSIS,
     CSI_DRIVER,
+    QUOTA,
     RDMA_PORT,
     REGION_LINK,
     ROLLOUT_ENGINE,
@@ -55,7 +56,7 @@ AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 HEAVY = ("pandas", "pyarrow", "streamlit", "chdb", "clickhouse_connect", "torch", "numpy", "apscheduler")
 SCHEDULED = (SCHED_NODE, SCHED_JOB, CSI_DRIVER, SCHED_VOLUME)
 SCRAPED = (SCRAPE, ROLLOUT_ENGINE, CACHE, REGION_LINK, SWITCH_PORT)
-ABSENT = (CGROUP, CHASSIS, *SCHEDULED, *SCRAPED)  # none is there, or to be asked
+ABSENT = (CGROUP, CHASSIS, QUOTA, *SCHEDULED, *SCRAPED)  # none is there, or to be asked
 
 
 def settings_for(folder: Path, **agent: float) -> Settings:

@@ -37,9 +37,10 @@ from pipeline.catalog.metrics.scrape import SCRAPE as SCRAPE
 from pipeline.catalog.metrics.storage import DISK as DISK
 from pipeline.catalog.metrics.storage import DISK_HEALTH as DISK_HEALTH
 from pipeline.catalog.metrics.storage import MOUNT as MOUNT
+from pipeline.catalog.metrics.storage import QUOTA as QUOTA
 from pipeline.catalog.metrics.switch import SWITCH_PORT as SWITCH_PORT
 
-_STORAGE: tuple[Family, ...] = (MOUNT, NFS, NFS_OPERATION, NFS_SERVER, LUSTRE, LUSTRE_TARGET, VOLUME, DISK, DISK_HEALTH)
+_STORAGE: tuple[Family, ...] = (MOUNT, NFS, NFS_OPERATION, NFS_SERVER, LUSTRE, LUSTRE_TARGET, VOLUME, QUOTA, DISK, DISK_HEALTH)
 
 FAMILIES: tuple[Family, ...] = (
     HOST,
