@@ -165,6 +165,7 @@ class Site:
     gpus: Callable[[], Mapping[str, str]] = dict  # UUIDs of the GPUs that are known, by PCI address ("0000:3b:00.0")
     sys: Path = Path("/sys")
     kmsg: Path = Path("/dev/kmsg")
+    moved_crashes: Path = Path("/var/lib/systemd/pstore")  # where systemd-pstore puts what the kernel saved of crashes
     ethtool: Callable[[str], Mapping[str, int]] | None = None  # a driver's statistics; None: the kernel's, where `sys` is its own
     kept: Mapping[str, int] = field(default_factory=dict)  # how far the collectors of the agent before had come
     clock_offset: Callable[[], float | None] = lambda: None  # seconds by which this machine's clock is ahead of ingest's
