@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 from exporters.sources.storage import mounts
 from exporters.sources.storage.kubelet import Door, ask
 from exporters.sources.storage.mounts import Probes
-from exporters.sources.storage.probes import Smart, Usage, Written, statvfs
+from exporters.sources.storage.probes import Quotas, Smart, Usage, Written, statvfs
 from pipeline.catalog.metrics import Family
 from pipeline.records import Event
 from pipeline.settings import AgentSettings
@@ -156,6 +156,7 @@ class Site:
     usage: Callable[[str], Usage] = statvfs  # of what cannot hang
     probes: Callable[[], Probes[Usage]] = mounts.usages  # of what can
     writes: Callable[[], Probes[Written]] = mounts.writes  # of a small file
+    quotas: Callable[[], Probes[Quotas]] = mounts.quotas  # of folders
     smarts: Callable[[], Probes[Smart]] = mounts.smarts  # of NVMe controllers
     kubelet: Callable[[Door], str | None] = ask
     probe_timeout: float = 2.0
@@ -164,6 +165,7 @@ class Site:
     gpus: Callable[[], Mapping[str, str]] = dict  # UUIDs of the GPUs that are known, by PCI address ("0000:3b:00.0")
     sys: Path = Path("/sys")
     kmsg: Path = Path("/dev/kmsg")
+    moved_crashes: Path = Path("/var/lib/systemd/pstore")  # where systemd-pstore puts what the kernel saved of crashes
     ethtool: Callable[[str], Mapping[str, int]] | None = None  # a driver's statistics; None: the kernel's, where `sys` is its own
     kept: Mapping[str, int] = field(default_factory=dict)  # how far the collectors of the agent before had come
     clock_offset: Callable[[], float | None] = lambda: None  # seconds by which this machine's clock is ahead of ingest's

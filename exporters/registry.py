@@ -15,7 +15,7 @@ from exporters.network.netdev import NetdevCollector
 from exporters.network.rdma import RdmaCollector
 from exporters.scheduler import collector as scheduler
 from exporters.scrape import ScrapeCollector
-from exporters.storage import disk_health, mounts, volumes
+from exporters.storage import disk_health, mounts, quotas, volumes
 from exporters.storage.disks import DiskCollector
 from exporters.storage.lustre import LustreCollector
 from exporters.storage.mounts import MountCollector
@@ -24,6 +24,7 @@ from pipeline.catalog.metrics import (
     CACHE,
     CGROUP,
     CHASSIS,
+    CSI_DRIVER,
     DISK,
     DISK_HEALTH,
     GPU,
@@ -38,11 +39,13 @@ from pipeline.catalog.metrics import (
     NFS,
     NFS_OPERATION,
     NFS_SERVER,
+    QUOTA,
     RDMA_PORT,
     REGION_LINK,
     ROLLOUT_ENGINE,
     SCHED_JOB,
     SCHED_NODE,
+    SCHED_VOLUME,
     SCRAPE,
     SWITCH_PORT,
     VOLUME,
@@ -68,6 +71,7 @@ COLLECTORS: Final = (
     Entry("mount", (MOUNT,), MountCollector, within=mounts.WITHIN),
     Entry("nfs", (NFS, NFS_OPERATION, NFS_SERVER), NfsCollector),
     Entry("lustre", (LUSTRE, LUSTRE_TARGET), LustreCollector),
+    Entry("quota", (QUOTA,), quotas.QuotaCollector, quotas.EVERY),
     Entry("volume", (VOLUME,), volumes.VolumeCollector, volumes.EVERY),
     Entry("disk", (DISK,), DiskCollector),
     Entry("disk_health", (DISK_HEALTH,), disk_health.DiskHealthCollector, disk_health.EVERY),
@@ -77,7 +81,7 @@ COLLECTORS: Final = (
     Entry("netdev", (NETDEV,), NetdevCollector),
     # The scrape gives readings of other families, too, where no one else has them (natives.py).
     Entry("scrape", (SCRAPE, ROLLOUT_ENGINE, CACHE, REGION_LINK, SWITCH_PORT), ScrapeCollector),
-    Entry("scheduler", (SCHED_NODE, SCHED_JOB), scheduler.SchedulerCollector, scheduler.EVERY),
+    Entry("scheduler", (SCHED_NODE, SCHED_JOB, CSI_DRIVER, SCHED_VOLUME), scheduler.SchedulerCollector, scheduler.EVERY),
     Entry("redfish", (CHASSIS,), redfish.RedfishCollector, redfish.EVERY),
     Entry("clock", (), clock.ClockCollector, clock.EVERY),
     Entry("kernel", (), kernel.KernelCollector, kernel.EVERY),

@@ -49,8 +49,10 @@ def site_of(settings: Settings, roots: Roots = HERE) -> Site:
     site = Site(settings.node, probe_timeout=min(2.0, settings.agent.timeout / 2))
     site = replace(site, proc=roots.proc, sys=roots.sys, kmsg=roots.kmsg, cgroups=roots.sys / "fs/cgroup")
     if roots.proc != HERE.proc:
-        site = replace(site, probes=NoProbes, writes=NoProbes, usage=no_usage)
-    return site if roots.sys == HERE.sys else replace(site, smarts=NoProbes)
+        site = replace(site, probes=NoProbes, writes=NoProbes, quotas=NoProbes, usage=no_usage)
+    if roots.sys != HERE.sys:
+        site = replace(site, smarts=NoProbes, moved_crashes=roots.sys.parent / "var/lib/systemd/pstore")
+    return site
 
 
 def show(settings: Settings, roots: Roots, *, json: bool) -> None:

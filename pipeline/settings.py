@@ -98,9 +98,9 @@ class AgentSettings(Part):
     `interval` is the pace of collectors that have none of their own. File systems are looked at every 4 s at least, and at once when
     something is mounted otherwise, so that a full or hung one is found within ten seconds.
 
-    `probe_paths`: folders that a small file is written to, synced, read back and deleted in, every `probe_interval`; choose one on each
-    file system whose hang or slowness would stop a run. `tiers`: what a mount lies on, by mount point, where Surefoot cannot tell or tells
-    wrongly: `memory`, `ssd`, `hdd`, `remote` or `object`. `kubelet_url`: of this node, for its volumes (`https://NODE:10250`).
+    `probe_paths`: folders that a small file is written to, synced, read back and deleted in, every `probe_interval`, and whose
+    quotas are read; choose one on each file system whose hang or slowness would stop a run. `tiers`: what a mount lies on, by mount point,
+    where Surefoot cannot tell or tells wrongly: `memory`, `ssd`, `hdd`, `remote` or `object`. `kubelet_url`: of this node, for its volumes (`https://NODE:10250`).
 
     `buffer_bytes` wait in memory for ingest; `disk_buffer_bytes` in the state folder while it is away (0: none), for `disk_buffer_age`
     seconds at most. `textfile` is a folder that the page is written to, for node_exporter's textfile collector; `compat` names

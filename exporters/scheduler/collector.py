@@ -54,3 +54,9 @@ class SchedulerCollector:
             yield from found
         if self._watchers and not answered:
             raise OSError("; ".join(self._errors.values()))
+
+    def close(self) -> None:
+        """Ends the watches."""
+        for watcher in self._watchers.values():
+            if isinstance(watcher, KubeWatch):
+                watcher.close()

@@ -8,7 +8,7 @@ from alerts.detectors import fault_rule
 from alerts.detectors.verdict import Verdict
 from alerts.snapshot import Snapshot
 from alerts.watch import Watch
-from pipeline.catalog.metrics import HOST, SCHED_JOB, SCHED_NODE, Family
+from pipeline.catalog.metrics import CSI_DRIVER, HOST, SCHED_JOB, SCHED_NODE, Family
 from pipeline.records import Event, FindingTransition
 from pipeline.settings import Settings
 
@@ -143,3 +143,32 @@ def test_a_volume_that_cannot_be_attached_is_found_at_once_and_one_that_cannot_b
     rows.event(60, "claim_unbound", "FailedBinding", "no class", object="train/c")
     found = {v.device: v.reason for v in rows.verdicts(61)}
     assert found["train/c"] == "nothing is found or made for the claim train/c: no class"
+
+
+def test_a_driver_of_volumes_that_a_node_loses_is_a_fault_of_the_node_and_ends_when_it_is_back() -> None:
+    rows, device = Rows(), {"scheduler": "kubernetes", "driver": "nfs.csi"}
+
+    def driver(registered: int, ready: int, *seconds: int) -> None:
+        for second in seconds:
+            rows.reading(second, CSI_DRIVER, "gpu2", device, registered=registered, ready=ready)
+            rows.host(second)
+
+    driver(1, 1, 0)
+    driver(1, 0, 5, 10)
+    assert rows.verdicts(10) == [], "an update takes some seconds"
+    driver(0, 0, 15)
+    (verdict,) = rows.verdicts(15)
+    assert faults([verdict]) == [("volume_attach_failure", "gpu2", "nfs.csi")]
+    assert verdict.reason == "the driver nfs.csi is not ready: volumes of its kind cannot be attached here"
+    driver(1, 1, 20)
+    assert rows.cleared(20, verdict) is None, "it may go again"
+    driver(1, 1, 25)
+    assert rows.cleared(25, verdict) == "the driver nfs.csi is there again"
+
+
+def test_a_driver_that_never_was_ready_since_anyone_looked_pages_nobody() -> None:
+    rows = Rows()
+    for second in (0, 10, 20, 30):
+        rows.reading(second, CSI_DRIVER, "gpu2", {"scheduler": "kubernetes", "driver": "nfs.csi"}, registered=0, ready=0)
+        rows.host(second)
+    assert rows.verdicts(30) == []

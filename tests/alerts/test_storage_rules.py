@@ -12,13 +12,20 @@ from alerts.snapshot import Snapshot
 from alerts.watch import Watch
 from alerts.watched import Watched
 from pipeline.catalog.events import IO_ERROR
-from pipeline.catalog.metrics import CACHE, DISK, DISK_HEALTH, HOST, LUSTRE_TARGET, MOUNT, REGION_LINK, VOLUME, Family
+from pipeline.catalog.metrics import CACHE, DISK, DISK_HEALTH, HOST, LUSTRE_TARGET, MOUNT, QUOTA, REGION_LINK, VOLUME, Family
 from pipeline.records import Event, FindingTransition
 from pipeline.settings import Settings
 
 NOW = datetime(2026, 5, 4, 12, tzinfo=UTC)
 INTERVAL = 10.0
-NAMES = {"mount": "mount_point", "lustre_target": "target", "volume": "claim", "region_link": "link", "disk_health": "disk"}
+NAMES = {
+    "mount": "mount_point",
+    "lustre_target": "target",
+    "volume": "claim",
+    "region_link": "link",
+    "disk_health": "disk",
+    "quota": "folder",
+}
 
 
 class Rows:
@@ -131,6 +138,13 @@ def test_a_claims_volume_that_is_full_or_unwell_is_told_by_its_claim() -> None:
     assert when(VOLUME, "ml/checkpoints", *same(2, size=1000, free=0)) == (["filesystem_full"], [1])
     assert when(VOLUME, "ml/checkpoints", *same(2, inodes=1000, inodes_free=0)) == (["filesystem_full"], [1])
     assert when(VOLUME, "ml/dataset", *same(2, healthy=0)) == (["mount_stale_or_gone"], [1])
+
+
+def test_a_quota_that_is_nearly_spent_is_told_before_writes_fail_and_one_without_a_limit_is_not() -> None:
+    spent, eased = {"used": 980, "limit": 1000}, {"used": 949, "limit": 1000}
+    assert when(QUOTA, "/ckpt", *same(2, **spent), *same(2, **eased)) == (["filesystem_full"], [1, 2])
+    assert when(QUOTA, "/ckpt", *same(2, files=99, **{"files.limit": 100})) == (["filesystem_full"], [1])
+    assert when(QUOTA, "/ckpt", *same(3, used=980, files=99)) == ([], [])
 
 
 def test_a_cache_that_loses_workers_whose_store_fails_or_whose_controller_complains_is_a_fault() -> None:

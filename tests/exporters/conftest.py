@@ -1,7 +1,7 @@
 """A machine made of files: /proc and /sys as small hand-written text, mounts and disks that answer as told."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from ctypes import CDLL
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +10,9 @@ import pytest
 from pytest_httpserver import HTTPServer
 
 from exporters.collector import RankProcess, Site
-from exporters.sources.storage.probes import Smart, ThreadProbes, Usage, Written
-from pipeline.settings import AgentSettings, RedfishSettings, ScrapeSettings, SlurmSettings
+from exporters.sources.storage.probes import Quota, Quotas, Smart, ThreadProbes, Usage, Written
+from pipeline.settings import AgentSettings, KubernetesSettings, RedfishSettings, ScrapeSettings, SlurmSettings
+from tests.fakes.kubernetes import Cluster, served
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 PAGES = ("alluxio", "juicefs", "fluid", "minio", "leaf-01", "subnet", "spine")
@@ -41,6 +42,7 @@ DRIVERS = {  # what mlx5's `ethtool -S` says, a few of its lines
 }
 
 
+QUOTAS = {"/mnt/big data/ckpt": Quotas((Quota("project 7", 900_000_000, 1_000_000_000, 120, 1000), Quota("user 1000", 5, None, 3, 10)))}
 PROBED = {"/mnt/big data/ckpt": Written(0.001, 0.02, 0.0005, 0.0001)}
 SMART = Smart((FIXTURES / "nvme/smart-log.hex").read_text())
 
@@ -67,10 +69,23 @@ def bmc(httpserver: HTTPServer) -> str:
 
 
 @pytest.fixture
-def site(proc: Path, gpus: None, bmc: str) -> Site:
+def api_server(tmp_path: Path) -> Iterator[KubernetesSettings]:
+    """How to ask an API server of Kubernetes that has what the fixture holds."""
+    cluster = Cluster()
+    for path, objects in json.loads((FIXTURES / "kubernetes.json").read_text()).items():
+        for one in objects:
+            cluster.put(path, one)
+    (tmp_path / "api-token").write_text(cluster.token)
+    with served(cluster) as url:
+        yield KubernetesSettings(url=url, token_file=str(tmp_path / "api-token"), ca_file="")
+
+
+@pytest.fixture
+def site(proc: Path, gpus: None, bmc: str, api_server: KubernetesSettings) -> Site:
     """The fixture machine, all its mounts well."""
     made = site_with(proc, USAGES.__getitem__, 30.0)
-    return replace(made, settings=made.settings.model_copy(update={"redfish": RedfishSettings(url=bmc)}))
+    own = {"redfish": RedfishSettings(url=bmc), "kubernetes": api_server}
+    return replace(made, settings=made.settings.model_copy(update=own))
 
 
 @pytest.fixture
@@ -89,6 +104,7 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
         probes=lambda: ThreadProbes(probe),
         probe_timeout=probe_timeout,
         writes=lambda: ThreadProbes(PROBED.__getitem__),
+        quotas=lambda: ThreadProbes(QUOTAS.__getitem__),
         smarts=lambda: ThreadProbes({"/dev/nvme0": SMART}.__getitem__),
         kubelet=lambda _: (FIXTURES / "kubelet/summary.json").read_text(),
         sys=FIXTURES / "sys",
@@ -104,7 +120,7 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
                 ScrapeSettings(name="vllm", url=ENGINE.as_uri()),
                 *(ScrapeSettings(name=name, url=(FIXTURES / f"pages/{name}.prom").as_uri()) for name in PAGES),
             ),
-            schedulers=("slurm-cluster",),
+            schedulers=("slurm-cluster", "kubernetes"),
             slurm=SlurmSettings(scontrol=str(FIXTURES / "bin/scontrol")),
         ),
     )

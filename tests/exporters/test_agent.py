@@ -35,11 +35,14 @@ from pipeline.catalog.metrics import (
     CACHE,
     CGROUP,
     CHASSIS,
+    CSI_DRIVER,
+    QUOTA,
     RDMA_PORT,
     REGION_LINK,
     ROLLOUT_ENGINE,
     SCHED_JOB,
     SCHED_NODE,
+    SCHED_VOLUME,
     SCRAPE,
     SWITCH_PORT,
 )
@@ -51,7 +54,9 @@ ROOT = Path(__file__).parents[2]
 NS = 1_796_040_000_000_000_000
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
 HEAVY = ("pandas", "pyarrow", "streamlit", "chdb", "clickhouse_connect", "torch", "numpy", "apscheduler")
-ABSENT = (CGROUP, SCRAPE, ROLLOUT_ENGINE, SCHED_NODE, SCHED_JOB, CHASSIS, CACHE, REGION_LINK, SWITCH_PORT)  # none is there, or to be asked
+SCHEDULED = (SCHED_NODE, SCHED_JOB, CSI_DRIVER, SCHED_VOLUME)
+SCRAPED = (SCRAPE, ROLLOUT_ENGINE, CACHE, REGION_LINK, SWITCH_PORT)
+ABSENT = (CGROUP, CHASSIS, QUOTA, *SCHEDULED, *SCRAPED)  # none is there, or to be asked
 
 
 def settings_for(folder: Path, **agent: float) -> Settings:

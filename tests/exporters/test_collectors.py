@@ -24,7 +24,10 @@ STEADY = {"mount.probe.time": 0.001, "mount.write.time": 0.025, "gpu.probe.time"
 
 
 def readings(entry: Entry, site: Site) -> list[Reading]:
-    found = readings_in(entry.make(site).collect(AT))
+    collector = entry.make(site)
+    found = [*readings_in(collector.collect(AT))]
+    if callable(close := getattr(collector, "close", None)):
+        close()
     return [
         Reading(r.family, r.identity, {k: STEADY.get(k, v) if v is not None else None for k, v in r.values.items()}, r.attributes, r.since)
         for r in found

@@ -1,15 +1,11 @@
 """Kubernetes, against a server that speaks its watch protocol: resume, 410, repeated events, and what pods and nodes say."""
 
-import json
 import threading
-from collections import deque
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from hypothesis import given
@@ -17,142 +13,29 @@ from hypothesis import strategies as st
 
 from exporters.collector import Reading, Site
 from exporters.scheduler.kube import MOST_EVENTS, EventCounts, KubeWatch
-from exporters.sources.scheduler import kube, kube_api
+from exporters.scheduler.kube_volumes import Volumes
+from exporters.sources.scheduler import kube, kube_api, kube_csi
 from exporters.sources.scheduler.kube_api import Api, Change, Follower
+from exporters.sources.scheduler.kube_csi import CsiPod
+from pipeline.catalog.metrics import CSI_DRIVER
 from pipeline.records import Event
 from pipeline.settings import AgentSettings, KubernetesSettings
+from tests.fakes.kubernetes import Cluster, served
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
+REGISTRAR = "--kubelet-registration-path=/var/lib/kubelet/plugins/lustre.csi.example.com/csi.sock"
 LIMIT = 10.0  # seconds that a test waits for what must come
 
 
-@dataclass
-class Cluster:
-    """An API server's state: the objects by path, what happened to them in order, and the requests that came."""
-
-    objects: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
-    log: list[tuple[int, str, dict[str, Any]]] = field(default_factory=list)
-    version: int = 100
-    oldest: int = 0  # versions before it are gone
-    asked: deque[tuple[str, dict[str, str]]] = field(default_factory=deque)
-    ends: threading.Condition = field(default_factory=threading.Condition)
-    hang_up: int = 0  # watches opened before this many hang-ups end
-    token: str = "secret"
-
-    def put(self, path: str, told: dict[str, Any], how: str = "") -> None:
-        with self.ends:
-            self.version += 1
-            mine = self.objects.setdefault(path, {})
-            uid = told["metadata"]["uid"]
-            kind = how or ("MODIFIED" if uid in mine else "ADDED")
-            told = {**told, "metadata": {**told["metadata"], "resourceVersion": str(self.version)}}
-            mine.pop(uid) if kind == "DELETED" else mine.update({uid: told})
-            self.log.append((self.version, path, {"type": kind, "object": told}))
-            self.ends.notify_all()
-
-    def end_watches(self) -> None:
-        with self.ends:
-            self.hang_up += 1
-            self.ends.notify_all()
-
-    def forget(self) -> None:
-        """Compacts the log: who stood before now is told 410."""
-        with self.ends:
-            self.version += 1
-            self.oldest = self.version
-            self.hang_up += 1
-            self.ends.notify_all()
-
-    def watches(self, path: str) -> int:
-        return sum(1 for asked, params in self.asked if asked == path and "watch" in params)
-
-    def lists(self, path: str) -> int:
-        return sum(1 for asked, params in self.asked if asked == path and "watch" not in params)
-
-
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    cluster: Cluster
-
-    def do_GET(self) -> None:
-        path, params = urlsplit(self.path).path, {k: v[0] for k, v in parse_qs(urlsplit(self.path).query).items()}
-        self.cluster.asked.append((path, params))
-        if self.headers.get("Authorization") != f"Bearer {self.cluster.token}":
-            self.answer(401, {"kind": "Status", "code": 401})
-        elif "watch" in params:
-            self.watch(path, int(params["resourceVersion"]))
-        else:
-            with self.cluster.ends:
-                items = list(self.cluster.objects.get(path, {}).values())
-                version = str(self.cluster.version)
-            begin, size = int(params.get("continue", 0)), int(params["limit"])
-            rest = {"continue": str(begin + size)} if begin + size < len(items) else {}
-            self.answer(200, {"metadata": {"resourceVersion": version, **rest}, "items": items[begin : begin + size]})
-
-    def answer(self, status: int, told: dict[str, Any]) -> None:
-        body = json.dumps(told).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def watch(self, path: str, version: int) -> None:
-        self.send_response(200)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        cluster = self.cluster
-        mine = cluster.hang_up
-        while True:
-            with cluster.ends:
-                if version < cluster.oldest:
-                    self.chunk({"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}})
-                    break
-                found = [(at, told) for at, where, told in cluster.log if where == path and at > version]
-                if not found and cluster.hang_up > mine:
-                    break
-                if not found:
-                    cluster.ends.wait(1)
-                    continue
-            for at, told in found:
-                self.chunk(told)
-                version = at
-        self.wfile.write(b"0\r\n\r\n")
-
-    def chunk(self, told: dict[str, Any]) -> None:
-        line = json.dumps(told).encode() + b"\n"
-        for piece in (line[: len(line) // 2], line[len(line) // 2 :]):  # a change may come in pieces
-            self.wfile.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-            self.wfile.flush()
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-class Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        pass
-
-
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    state = Cluster()
-    yield state
-    state.end_watches()
+def cluster() -> Cluster:
+    return Cluster()
 
 
 @pytest.fixture
 def url(cluster: Cluster) -> Iterator[str]:
-    server = Server(("127.0.0.1", 0), type("Mine", (Handler,), {"cluster": cluster}))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    cluster.end_watches()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with served(cluster) as address:
+        yield address
 
 
 @pytest.fixture
@@ -229,9 +112,18 @@ def test_a_watch_that_ends_goes_on_where_it_stood_without_a_new_list(cluster: Cl
     wait_for(lambda: cluster.watches("/api/v1/nodes") == 1)
     follower.take()
     cluster.end_watches()
+    wait_for(lambda: cluster.watches("/api/v1/nodes") >= 2)
     cluster.put("/api/v1/nodes", node("b"))
     assert ("ADDED", "b") in taken(follower, 1)
-    assert cluster.lists("/api/v1/nodes") == 1 and cluster.watches("/api/v1/nodes") >= 2
+    assert cluster.lists("/api/v1/nodes") == 1
+
+
+def test_a_server_that_ends_every_watch_at_once_is_not_asked_in_a_circle(cluster: Cluster, follower: Follower) -> None:
+    began = time.monotonic()
+    for n in range(1, 4):
+        wait_for(lambda n=n: cluster.watches("/api/v1/nodes") >= n)
+        cluster.end_watches()
+    assert time.monotonic() - began >= 1.0, "half a second after each of the first two"
 
 
 def test_one_that_stood_too_far_back_begins_anew_with_a_list(cluster: Cluster, follower: Follower) -> None:
@@ -347,13 +239,29 @@ def test_any_object_is_made_small_or_made_nothing_of(value: Any) -> None:
     inner = {
         "metadata": {"uid": value, "name": value, "labels": value},
         "spec": {
-            "containers": [value, {"resources": {"limits": {"nvidia.com/gpu": value}}, "env": [value, {"name": value}]}],
-            "nodeName": value,
+            "containers": [
+                value,
+                {
+                    "resources": {"limits": {"nvidia.com/gpu": value}},
+                    "env": [value, {"name": value}],
+                    "args": [value, REGISTRAR],
+                    "image": value,
+                },
+            ],
+            "nodeName": "n",
+            "drivers": [value, {"name": value, "allocatable": value}],
+            "capacity": {"storage": value},
+            "claimRef": value,
         },
-        "status": {"phase": value, "conditions": [value, {"type": value, "status": value}], "allocatable": {"nvidia.com/gpu": value}},
+        "status": {
+            "phase": "Failed",
+            "containerStatuses": [value, {"ready": value, "restartCount": value}],
+            "conditions": [value, {"type": value, "status": value}],
+            "allocatable": {"nvidia.com/gpu": value},
+        },
     }
     for told in (whole, inner):
-        for small in (kube.node, kube.pod, kube.event):
+        for small in (kube.node, kube.pod, kube.event, kube_csi.csi_node, kube_csi.volume):
             assert "metadata" in small(told)
 
 
@@ -406,4 +314,60 @@ def test_a_server_that_is_not_there_is_an_error_and_not_a_cluster_without_nodes(
     watch = KubeWatch(Site("watcher", settings=settings))
     with pytest.raises(OSError, match=r"API server at .* does not answer: Connection refused"):
         watch.look(AT)
+    watch.close()
+
+
+# --- volumes ------------------------------------------------------------------------------------
+
+
+def drivers(*found: Reading) -> dict[tuple[str, str], tuple[Any, ...]]:
+    return {(r.identity["node"], r.identity["driver"]): tuple(r.values.values())[:3] for r in found}
+
+
+def test_a_driver_is_missed_where_it_was_as_long_as_other_nodes_have_it_and_the_node_is_there() -> None:
+    volumes = Volumes("kubernetes", "watcher")
+    both = {"a": {"nfs": 5, "lustre": None}, "b": {"nfs": None}}
+    assert drivers(*volumes.drivers(both, ())) == {
+        ("a", "nfs"): (1, None, None),
+        ("a", "lustre"): (1, None, None),
+        ("b", "nfs"): (1, None, None),
+    }
+    assert drivers(*volumes.drivers({"a": {"lustre": None}, "b": {"nfs": None}}, ()))["a", "nfs"] == (0, None, None)
+    gone_everywhere = volumes.drivers({"a": {"lustre": None}, "b": {}}, ())
+    assert drivers(*gone_everywhere) == {("a", "lustre"): (1, None, None)}, "what was removed from all nodes is missed on none"
+    assert drivers(*volumes.drivers({"b": {"lustre": 1}}, ())) == {("b", "lustre"): (1, None, None)}, "a node that is gone misses nothing"
+
+
+def test_a_pod_says_that_its_driver_should_be_there_and_how_it_fares() -> None:
+    pods = [CsiPod("nfs", "a", False, 6, "v1.2"), CsiPod("nfs", "b", True, 0, "")]
+    found = [*Volumes("kubernetes", "w").drivers({"a": {}, "b": {"nfs": 3}}, pods)]
+    assert drivers(*found) == {("a", "nfs"): (0, 0, 6), ("b", "nfs"): (1, 1, 0)}
+    assert [r.attributes for r in found] == [{"version": "v1.2"}, {}]
+    unknown = Volumes("kubernetes", "w").drivers(None, pods)
+    assert drivers(*unknown) == {("a", "nfs"): (None, 0, 6), ("b", "nfs"): (None, 1, 0)}, "who may not ask does not know"
+
+
+@pytest.mark.parametrize(
+    ("quantity", "bytes_"), [("10Gi", 10 * 2**30), ("500M", 500_000_000), ("7", 7), ("1Ti", 2**40), ("1.5Gi", None), ("", None), (5, None)]
+)
+def test_sizes_are_bytes(quantity: Any, bytes_: int | None) -> None:
+    assert kube_csi.size(quantity) == bytes_
+
+
+def test_an_account_that_may_not_see_drivers_still_sees_nodes_and_one_that_goes_is_missed(cluster: Cluster, url: str, token: str) -> None:
+    where = "/apis/storage.k8s.io/v1/csinodes"
+    for name in ("a", "b"):
+        cluster.put("/api/v1/nodes", node(name))
+        cluster.put(where, {"metadata": {"uid": name, "name": name}, "spec": {"drivers": [{"name": "nfs"}]}})
+    cluster.forbidden.add("/api/v1/persistentvolumes")
+    settings = AgentSettings(schedulers=("kubernetes",), kubernetes=KubernetesSettings(url=url, token_file=token, ca_file=""))
+    watch = KubeWatch(Site("watcher", settings=settings))
+    families = [r.family.name for r in looked(watch)[0]]
+    assert families == ["sched_node", "sched_node", "csi_driver", "csi_driver"]
+    cluster.put(where, {"metadata": {"uid": "a", "name": "a"}, "spec": {"drivers": None}})
+    wait_for(
+        lambda: (
+            {r.identity["node"]: r.values["csi_driver.registered"] for r in looked(watch)[0] if r.family is CSI_DRIVER} == {"a": 0, "b": 1}
+        )
+    )
     watch.close()

@@ -41,7 +41,9 @@ class Machine:
     def agent(self, kept: Mapping[str, int] | None = None) -> PstoreCollector:
         (self.root / "proc").mkdir(exist_ok=True)
         (self.root / "proc/stat").write_text(f"cpu  1 2 3 4 5 6 7 8 0 0\nbtime {BOOT}\n")
-        return PstoreCollector(Site("node1", proc=self.root / "proc", sys=self.root / "sys", kept=kept or {}))
+        return PstoreCollector(
+            Site("node1", proc=self.root / "proc", sys=self.root / "sys", moved_crashes=self.root / "moved", kept=kept or {})
+        )
 
 
 @pytest.fixture
@@ -54,13 +56,13 @@ def told(collector: PstoreCollector) -> list[Event]:
 
 
 def test_a_panic_is_told_once_with_its_own_line_whatever_parts_it_was_saved_in(machine: Machine) -> None:
-    machine.has("dmesg-efi_pstore-179604348001002", NEWEST)
-    machine.has("dmesg-efi_pstore-179604348002002", OLDER, CRASH + 1)
+    machine.has("dmesg-efi_pstore-179603982001002", NEWEST)
+    machine.has("dmesg-efi_pstore-179603982002002", OLDER, CRASH + 1)
     collector = machine.agent()
     (event,) = told(collector)
     assert (event.kind, event.layer, event.severity, event.code) == ("kernel_crashed", "kernel", "critical", "panic")
     assert (event.message, event.node, event.at) == (PANIC, "node1", AT)
-    assert event.attrs == {"file": "/sys/fs/pstore/dmesg-efi_pstore-179604348001002", "crashed_at": "2026-11-30T11:57:00+00:00"}
+    assert event.attrs == {"file": "/sys/fs/pstore/dmesg-efi_pstore-179603982001002", "crashed_at": "2026-11-30T11:57:00+00:00"}
     assert not told(collector) and not told(machine.agent(collector.kept()))
     assert len(list((machine.root / "sys/fs/pstore").iterdir())) == 2, "nothing is taken away"
 
@@ -76,11 +78,11 @@ def test_an_oops_and_the_panic_after_it_are_two_crashes_each_with_its_line(machi
     assert [(event.code, event.message) for event in told(machine.agent())] == [("oops", BUG), ("panic", PANIC)]
 
 
-def test_the_same_name_with_another_time_is_another_crash_and_one_that_comes_later_is_told(machine: Machine) -> None:
+def test_the_same_name_with_other_lines_is_another_crash_and_one_that_comes_later_is_told(machine: Machine) -> None:
     machine.has("dmesg-ramoops-0", NEWEST)
     collector = machine.agent()
     assert len(told(collector)) == 1
-    machine.has("dmesg-ramoops-0", NEWEST, CRASH + 30)
+    machine.has("dmesg-ramoops-0", NEWEST.replace("812.", "30."), CRASH + 30)
     assert len(told(collector)) == 1
     machine.has("dmesg-ramoops-1", f"Oops#1 Part1\n{BUG}\n")
     assert [event.code for event in told(collector)] == ["oops"]
@@ -104,6 +106,24 @@ def test_a_crash_whose_files_were_taken_away_is_not_remembered_for_ever(machine:
     assert told(collector) == [] and dict(collector.kept()) == {"pstore.looked": 1}
 
 
+def test_what_systemd_moved_before_the_agent_came_is_told_and_what_it_moves_afterwards_is_not_told_again(machine: Machine) -> None:
+    """Debian's systemd-pstore.service is done before an agent begins: /sys/fs/pstore is empty then."""
+    moved = machine.root / "moved/1796039820/001"
+    moved.mkdir(parents=True)
+    (machine.root / "sys/fs/pstore").mkdir(parents=True)
+    (moved / "dmesg-efi_pstore-179603982001001").write_text(NEWEST)
+    (moved / "dmesg.txt").write_text(NEWEST)  # the parts put together
+    collector = machine.agent()
+    (event,) = told(collector)
+    name = "dmesg-efi_pstore-179603982001001"
+    assert event.attrs == {"file": str(moved / name), "crashed_at": "2026-11-30T11:57:00+00:00"}
+    path = machine.has("dmesg-ramoops-0", NEWEST)
+    (later,) = told(collector)
+    path.rename(machine.root / "moved/dmesg-ramoops-0")
+    os.utime(machine.root / "moved/dmesg-ramoops-0", (BOOT + 5, BOOT + 5))
+    assert later.id != event.id and told(collector) == [] and told(machine.agent(collector.kept())) == []
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -122,15 +142,15 @@ def test_what_is_no_crash_or_cannot_be_understood_is_not_told(machine: Machine, 
 
 
 def test_a_crash_without_a_line_that_says_why_says_so() -> None:
-    assert telling(Crash(Saved("dmesg-efi-1", 1, 1), "panic", ("Call Trace:",))) == "panic, of which no line was saved that says why"
-    assert telling(Crash(Saved("dmesg-efi-1", 1, 1), "panic", (BUG,))) == BUG
+    assert telling(Crash(Saved("dmesg-efi-1", 1, 1), "i", "panic", ("Call Trace:",))) == "panic, of which no line was saved that says why"
+    assert telling(Crash(Saved("dmesg-efi-1", 1, 1), "i", "panic", (BUG,))) == BUG
 
 
 def test_a_machine_that_saves_nothing_is_well_and_says_so(machine: Machine) -> None:
     collector = machine.agent()
     assert told(collector) == [] and collector.absent() == "no sys/fs/pstore"
     machine.has("x", "").unlink()
-    assert told(collector) == [] and collector.absent() == "no crash saved in sys/fs/pstore"
+    assert told(collector) == [] and collector.absent() == "no crash saved in sys/fs/pstore, and none that systemd-pstore moved from there"
     machine.has("dmesg-efi-1", NEWEST)
     assert collector.absent() == ""
 

@@ -1,4 +1,5 @@
-"""What the kernel saved of a crash, in the platform's memory, for after the boot: the files of /sys/fs/pstore. Nothing is taken away.
+"""What the kernel saved of a crash, in the platform's memory, for after the boot: the files of /sys/fs/pstore, and those that
+systemd-pstore has moved from there, under their names, into folders of its own. Nothing is taken away.
 
 Documentation/ABI/testing/pstore: `dmesg-BACKEND-ID` is the end of the log, in parts where a record of the platform is small. A part
 begins with a line as "Panic#1 Part1": why it was saved, the how manieth time since boot, and which part; the first holds the newest
@@ -9,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -24,18 +26,21 @@ _HEAD: Final = re.compile(rb"(Panic|Oops)#(\d{1,9}) Part(\d{1,9})\r?")
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A file by what tells it from another one. `at` is when it was saved, seconds since 1970; `size` is bytes."""
+    """A file by what tells it from another one. `at` is when it was saved, or moved, seconds since 1970; `size` is bytes."""
 
     name: str
     at: int
     size: int
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a file holds: `why` is "panic" or "oops", `count` numbers the crashes of one boot, part 1 is the newest."""
+    """What a file holds: `why` is "panic" or "oops", `count` numbers the crashes of one boot, part 1 is the newest; `id` tells it from
+    every other part, wherever it lies."""
 
     file: Saved
+    id: str
     why: str
     count: int
     number: int
@@ -44,32 +49,33 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A crash by the file of its first part, with its lines, the oldest first."""
+    """A crash by the file and id of its first part, with its lines, the oldest first."""
 
     file: Saved
+    id: str
     why: str
     lines: tuple[str, ...]
 
 
-def files(folder: Path) -> list[Saved]:
-    """The parts of logs that are there. Raises OSError where the folder is not there or may not be read."""
+def files(folder: Path, depth: int = 0) -> list[Saved]:
+    """The parts of logs that are there and `depth` folders below. Raises OSError where the folder is not there or may not be read."""
     found: list[Saved] = []
     with os.scandir(folder) as entries:
         for entry in islice(entries, MOST_FILES):
-            if not _NAME.fullmatch(entry.name):
-                continue
             try:
-                stat = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:  # systemd-pstore takes them away
+                if depth and entry.is_dir(follow_symlinks=False):
+                    found += files(Path(entry.path), depth - 1)
+                elif _NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                    stat = entry.stat(follow_symlinks=False)
+                    found.append(Saved(entry.name, int(stat.st_mtime), stat.st_size, str(folder)))
+            except OSError:  # systemd-pstore is taking it away
                 continue
-            if entry.is_file(follow_symlinks=False):
-                found.append(Saved(entry.name, int(stat.st_mtime), stat.st_size))
-    return found
+    return sorted(found, key=lambda one: -one.at)[:MOST_FILES]
 
 
-def read(folder: Path, file: Saved) -> Part | None:
+def read(file: Saved) -> Part | None:
     """What `file` holds; None where that is no crash (a shutdown is saved, too, where somebody wants it). Raises OSError."""
-    with (folder / file.name).open("rb") as opened:
+    with (Path(file.folder) / file.name).open("rb") as opened:
         return part(file, opened.read(MOST_BYTES))
 
 
@@ -80,17 +86,18 @@ def part(file: Saved, raw: bytes) -> Part | None:
     if head is None:
         return None
     lines = tuple(_line(line, number) for number, line in enumerate(rest.split(b"\n")) if line.strip())
-    return Part(file, head[1].decode().lower(), int(head[2]), int(head[3]), lines)
+    id_ = blake2b(file.name.encode(errors="replace") + b"\x1f" + raw, digest_size=16).hexdigest()
+    return Part(file, id_, head[1].decode().lower(), int(head[2]), int(head[3]), lines)
 
 
 def crashes(parts: Iterable[Part]) -> list[Crash]:
     """The crashes whose first part is there; without it nothing tells what happened, or the files are just being taken away. Pure."""
-    known = list(parts)
+    known = list({one.id: one for one in parts}.values())  # one that is just being moved may be there twice
     found: list[Crash] = []
     for newest in sorted((one for one in known if one.number == 1), key=lambda one: (one.file.at, one.count, one.file.name)):
         own = [one for one in known if _older(one, newest)]
         ordered = [*sorted(own, key=lambda one: -one.number), newest]
-        found.append(Crash(newest.file, newest.why, tuple(line for one in ordered for line in one.lines)))
+        found.append(Crash(newest.file, newest.id, newest.why, tuple(line for one in ordered for line in one.lines)))
     return found
 
 

@@ -27,6 +27,7 @@ MAX_LINE: Final = 8 << 20  # bytes of one change; etcd takes no object over 1.5 
 MAX_LIST: Final = 64 << 20  # bytes of one answer
 KEPT: Final = 20_000  # changes that wait to be taken; beyond them the list is begun anew
 WATCH: Final = 60.0  # seconds that the server is asked to keep a watch open, so that a dead connection is noticed
+_SHORT: Final = 0.5  # seconds; a server that ends watches sooner is not asked in a circle
 _BACKOFF: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _log = logging.getLogger(__name__)
 
@@ -156,8 +157,11 @@ class Follower:
                     version = self._list()
                 self.error = ""
                 self.heard.set()
+                began = self._clock()
                 version = self._watch(version)
                 failures = 0
+                if self._clock() - began < _SHORT:
+                    self._stop.wait(_SHORT)
             except Gone:
                 version = ""
                 self._stop.wait(_BACKOFF[0])

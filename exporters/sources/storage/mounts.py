@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from exporters.sources.storage import probes
-from exporters.sources.storage.probes import DENIED, Answer, Smart, Standing, Usage, Written
+from exporters.sources.storage.probes import DENIED, Answer, Quota, Quotas, Smart, Standing, Usage, Written
 from pipeline.clock import monotonic
 
 MAX_HUNG: Final = 64  # probes under way at most; beyond it further mounts are unknown, not ok
@@ -186,6 +186,11 @@ def writes() -> ChildProbes[Written]:
 def standings() -> ChildProbes[Standing]:
     """Asks what we may do in folders."""
     return ChildProbes((*_CHILD, "folder"), Standing)
+
+
+def quotas() -> ChildProbes[Quotas]:
+    """Asks folders for the quotas that bound what is written there."""
+    return ChildProbes((*_CHILD, "quota"), lambda found: Quotas(tuple(Quota(*one) for one in found)))
 
 
 def smarts() -> ChildProbes[Smart]:

@@ -3,8 +3,8 @@
 Run as a program (by `mounts.ChildProbes`, without site packages) it is the child process that may get
 stuck in the agent's place: a thread in uninterruptible sleep would keep the agent from ending. Its argument
 is what it asks: `statvfs` how full a file system is, `write` whether a small file can be written to a folder,
-`nvme` a controller's health, `folder` what we may do in one. It reads one JSON text a line, a path, and writes one JSON array a line: path,
-seconds, error, errno, then what was found. Standard library only, and none of our packages.
+`nvme` a controller's health, `folder` what we may do in one, `quota` how much may be kept there. It reads one JSON text a line, a path,
+and writes one JSON array a line: path, seconds, error, errno, then what was found. Standard library only, and none of our packages.
 """
 
 import ctypes
@@ -61,6 +61,22 @@ class Standing(NamedTuple):
 
     folder: bool
     writable: bool
+
+
+class Quota(NamedTuple):
+    """What may be kept by `of` ("user 1000", "group 100", "project 7", "folder"), and what is: bytes and files. None is no limit."""
+
+    of: str
+    used: int
+    limit: int | None
+    files: int
+    files_limit: int | None
+
+
+class Quotas(NamedTuple):
+    """The quotas that bound what is written to a folder."""
+
+    found: tuple[Quota, ...]
 
 
 class Answer(NamedTuple, Generic[T]):
@@ -160,6 +176,71 @@ def smart(controller: str) -> Smart:
     return Smart(page.raw.hex())
 
 
+class _DiskQuota(ctypes.Structure):
+    """struct if_dqblk of <linux/quota.h>. Limits are in blocks of 1 KiB, 0 is none; `space` is bytes."""
+
+    _fields_ = (
+        ("hard", ctypes.c_uint64),
+        ("soft", ctypes.c_uint64),
+        ("space", ctypes.c_uint64),
+        ("files_hard", ctypes.c_uint64),
+        ("files_soft", ctypes.c_uint64),
+        ("files", ctypes.c_uint64),
+        ("grace", ctypes.c_uint64),
+        ("files_grace", ctypes.c_uint64),
+        ("valid", ctypes.c_uint32),
+    )
+
+
+def quotas(folder: str) -> Quotas:
+    """The quotas, where any is set, of who owns the folder and of its project (ext4, XFS), or of the folder itself (CephFS).
+
+    Those of root are none. Raises OSError; may never return. For root, but for the caller's own.
+    """
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        owner = os.fstat(fd)
+        asked = [("user", owner.st_uid), ("group", owner.st_gid), ("project", _project(fd))]
+        found = [_quota(fd, kind, f"{of} {number}", number) for kind, (of, number) in enumerate(asked) if number]
+        return Quotas(tuple(one for one in (*found, _of_folder(folder)) if one is not None))
+    finally:
+        os.close(fd)
+
+
+def _quota(fd: int, kind: int, of: str, number: int) -> Quota | None:
+    get, quotactl_fd = 0x800007, 443  # Q_GETQUOTA; the call's number is the same on all architectures, since Linux 5.14
+    told = _DiskQuota()
+    if ctypes.CDLL(None, use_errno=True).syscall(quotactl_fd, fd, get << 8 | kind, number, ctypes.byref(told)):
+        return None  # quotas are not kept here, or are not ours to see: neither is a fault
+    limit, files_limit = told.hard or told.soft, told.files_hard or told.files_soft
+    if not limit and not files_limit:
+        return None
+    return Quota(of, told.space, limit * 1024 or None, told.files, files_limit or None)
+
+
+def _project(fd: int) -> int:
+    """The project that what is made in the folder belongs to, 0 for none."""
+    attributes = bytearray(28)  # struct fsxattr: its fourth word of 32 bits is the project
+    try:
+        fcntl.ioctl(fd, 0x801C581F, attributes, True)  # FS_IOC_FSGETXATTR
+    except OSError:
+        return 0
+    return int.from_bytes(attributes[12:16], sys.byteorder)
+
+
+def _of_folder(folder: str) -> Quota | None:
+    def told(name: str) -> int | None:
+        try:
+            return int(os.getxattr(folder, f"ceph.{name}"))
+        except (OSError, ValueError):
+            return None
+
+    limit, files_limit = told("quota.max_bytes"), told("quota.max_files")
+    if not limit and not files_limit:
+        return None
+    return Quota("folder", told("dir.rbytes") or 0, limit or None, told("dir.rentries") or 0, files_limit or None)
+
+
 class ThreadProbes(Generic[T]):
     """Probes in daemon threads of this process: one for each `ask` that has not been answered. A thread that
     has answered waits `idle` seconds for another question."""
@@ -225,7 +306,7 @@ class ThreadProbes(Generic[T]):
         return Answer(path, time.monotonic() - began, error, found, number)
 
 
-WAYS: dict[str, Callable[[str], Any]] = {"statvfs": statvfs, "write": write, "nvme": smart, "folder": standing}
+WAYS: dict[str, Callable[[str], Any]] = {"statvfs": statvfs, "write": write, "nvme": smart, "folder": standing, "quota": quotas}
 
 
 def main() -> None:

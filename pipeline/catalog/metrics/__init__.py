@@ -28,16 +28,19 @@ from pipeline.catalog.metrics.network_storage import NFS as NFS
 from pipeline.catalog.metrics.network_storage import NFS_OPERATION as NFS_OPERATION
 from pipeline.catalog.metrics.network_storage import NFS_SERVER as NFS_SERVER
 from pipeline.catalog.metrics.network_storage import VOLUME as VOLUME
+from pipeline.catalog.metrics.scheduler import CSI_DRIVER as CSI_DRIVER
 from pipeline.catalog.metrics.scheduler import SCHED_JOB as SCHED_JOB
 from pipeline.catalog.metrics.scheduler import SCHED_NODE as SCHED_NODE
+from pipeline.catalog.metrics.scheduler import SCHED_VOLUME as SCHED_VOLUME
 from pipeline.catalog.metrics.scrape import ROLLOUT_ENGINE as ROLLOUT_ENGINE
 from pipeline.catalog.metrics.scrape import SCRAPE as SCRAPE
 from pipeline.catalog.metrics.storage import DISK as DISK
 from pipeline.catalog.metrics.storage import DISK_HEALTH as DISK_HEALTH
 from pipeline.catalog.metrics.storage import MOUNT as MOUNT
+from pipeline.catalog.metrics.storage import QUOTA as QUOTA
 from pipeline.catalog.metrics.switch import SWITCH_PORT as SWITCH_PORT
 
-_STORAGE: tuple[Family, ...] = (MOUNT, NFS, NFS_OPERATION, NFS_SERVER, LUSTRE, LUSTRE_TARGET, VOLUME, DISK, DISK_HEALTH)
+_STORAGE: tuple[Family, ...] = (MOUNT, NFS, NFS_OPERATION, NFS_SERVER, LUSTRE, LUSTRE_TARGET, VOLUME, QUOTA, DISK, DISK_HEALTH)
 
 FAMILIES: tuple[Family, ...] = (
     HOST,
@@ -59,5 +62,7 @@ FAMILIES: tuple[Family, ...] = (
     SWITCH_PORT,
     SCHED_NODE,
     SCHED_JOB,
+    CSI_DRIVER,
+    SCHED_VOLUME,
 )
 BY_NAME: dict[str, tuple[Family, Metric]] = {m.name: (f, m) for f in FAMILIES for m in f.metrics}

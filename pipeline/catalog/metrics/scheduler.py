@@ -1,6 +1,6 @@
 """What schedulers say of nodes and jobs."""
 
-from pipeline.catalog.metric import F64, U8, U32, C, Family, G, Metric
+from pipeline.catalog.metric import F64, U8, U32, U64, C, Family, G, Metric
 
 SCHED_NODE = Family(
     "sched_node",
@@ -24,5 +24,27 @@ SCHED_JOB = Family(
         Metric("sched_job.nodes", "1", G, U32, 0, None, "Nodes that it has"),
         Metric("sched_job.gpus", "1", G, U32, 0, None, "GPUs that it has or asks for"),
         Metric("sched_job.starts", "1", C, U32, 0, None, "How often it was begun again"),
+    ),
+)
+
+CSI_DRIVER = Family(
+    "csi_driver",
+    ("node", "scheduler", "driver"),
+    "A driver of volumes (CSI) on a node of Kubernetes",
+    (
+        Metric("csi_driver.registered", "1", G, U8, 0, 1, "1 where the node's kubelet has the driver, 0 where it should and does not"),
+        Metric("csi_driver.ready", "1", G, U8, 0, 1, "1 where all containers of the driver's pod on the node are ready"),
+        Metric("csi_driver.restarts", "1", C, U32, 0, None, "How often containers of that pod were begun again"),
+        Metric("csi_driver.volumes.max", "1", G, U32, 0, None, "Volumes that the driver can attach to the node"),
+    ),
+)
+
+SCHED_VOLUME = Family(
+    "sched_volume",
+    ("node", "scheduler", "volume"),
+    "A persistent volume of Kubernetes that nobody has any more",
+    (
+        Metric("sched_volume.size", "By", G, U64, 0, None, "Its capacity"),
+        Metric("sched_volume.failed", "1", G, U8, 0, 1, "1 where it could not be reclaimed, 0 where its claim is gone and it is kept"),
     ),
 )

@@ -62,3 +62,15 @@ DISK_HEALTH = Family(
         Metric("disk_health.unsafe_shutdowns", "1", C, U64, 0, None, "Times that it lost its power unannounced"),
     ),
 )
+
+QUOTA = Family(
+    "quota",
+    ("node", "folder", "of"),
+    "What a user, group, project or folder may keep where `agent.probe_paths` says",
+    (
+        Metric("quota.used", "By", G, U64, 0, None, "Bytes that are kept"),
+        Metric("quota.limit", "By", G, U64, 0, None, "Bytes that may be; absent where there is no limit"),
+        Metric("quota.files", "1", G, U64, 0, None, "Files and folders that are kept"),
+        Metric("quota.files.limit", "1", G, U64, 0, None, "Files and folders that may be; absent where there is no limit"),
+    ),
+)

@@ -45,6 +45,22 @@ SCHEDULER: tuple[Rule, ...] = (
         clear=Hold(3, 60),
         entity="object",
     ),
+    *(
+        Rule(
+            fault=VOLUME_ATTACH_FAILURE,
+            when=(Limit(metric(name), 0, 1, above=False),),
+            says=f"the driver {{place}} {said}: volumes of its kind cannot be attached here",
+            cleared="the driver {place} is there again",
+            hold=Hold(2, 10),  # an update takes it away for some seconds
+            clear=Hold(2, 5),
+            entity="driver",
+            turned=True,
+        )
+        for name, said in (
+            ("csi_driver.registered", "is no longer registered with the node's kubelet"),
+            ("csi_driver.ready", "is not ready"),
+        )
+    ),
     Rule(
         fault=VOLUME_ATTACH_FAILURE,
         when=Happened(CLAIM_UNBOUND, times=2, within=300),

@@ -16,6 +16,11 @@ _REAL: Final = {"mount_point": _PLUMBING, "type": _IMAGES}
 _WRITABLE: Final = Limit(metric("mount.read_only"), 0, 1, above=False)
 
 
+def _said(name: str) -> str:
+    """A metric's name as it stands in words for people."""
+    return name.replace(".", "_")
+
+
 def _written(fault: Fault, errno: int, says: str) -> Rule:
     """A folder that the user named cannot be written, with that error number (Linux's, the same on x86-64 and arm64)."""
     number = metric("mount.write.errno")
@@ -54,6 +59,18 @@ _MOUNTS: tuple[Rule, ...] = (
         clear=Hold(2, 0.5),
         entity="mount_point",
         never=_REAL,
+    ),
+    *(
+        Rule(
+            fault=FILESYSTEM_FULL,
+            when=(Limit(metric(used), 0.98, 0.95, of=metric(limit)),),
+            says=f"the quota of {{of}} on {{place}} is spent: {{{_said(used)}}} of {{{_said(limit)}}}{more}",
+            cleared=f"the quota of {{of}} on {{place}} has room: {{{_said(used)}}} of {{{_said(limit)}}}{more}",
+            hold=Hold(2),
+            clear=Hold(2),
+            entity="folder",
+        )
+        for used, limit, more in (("quota.used", "quota.limit", ""), ("quota.files", "quota.files.limit", " files"))
     ),
     Rule(
         fault=FILESYSTEM_READ_ONLY,
