@@ -40,13 +40,14 @@ class AscendLogCollector:
         offsets = {key.removeprefix(_AT): value for key, value in site.kept.items() if key.startswith(_AT)}
         self._logs = Plogs(site.settings.ascend_logs, offsets, only_new=_LOOKED not in site.kept)
         self._gone: set[str] = set()
+        self._there = False
         self._ranks = RankBook(site.ranks, site.proc)
         self._floods = Floods()
         self._sequence = 0
 
     def absent(self) -> str:
         """No such folder."""
-        return f"no logs of Ascend's libraries in {self._site.settings.ascend_logs}"
+        return "" if self._there else f"no logs of Ascend's libraries in {self._site.settings.ascend_logs}"
 
     def collect(self, now: datetime) -> Iterator[Event]:
         """The errors since the last look. Raises OSError where the folder cannot be read; one that is not there is none."""
@@ -60,7 +61,9 @@ class AscendLogCollector:
                     if (one := self._floods.take(event, self._sequence, clock)) is not None:
                         yield one
         except FileNotFoundError:
+            self._there = False
             return
+        self._there = True
         self._gone = (self._gone | before) - self._logs.offsets.keys()
         yield from self._floods.due(clock)
 

@@ -23,7 +23,7 @@ class VolumeCollector:
         return "no pod of this node has a volume claim" if self._site.settings.kubelet_url else "agent.kubelet_url names no kubelet"
 
     def collect(self, now: datetime) -> Iterator[Reading]:
-        """The volumes' readings. Raises OSError where the kubelet does not answer, ValueError where what it says makes no sense."""
+        """The volumes' readings. Raises OSError where the kubelet does not answer, or what it says makes no sense."""
         settings = self._site.settings
         door = Door(settings.kubelet_url, settings.kubelet_token_file, settings.kubelet_ca_file, settings.timeout / 2)
         summary = self._site.kubelet(door)

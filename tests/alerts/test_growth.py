@@ -41,6 +41,7 @@ DOWNS = BY_NAME["rdma_port.link_downs"][1]
         (STAYS, 250, 1, 1),
         (GAUGE, 5, 2, -3),
         (WAIT, 2**32 - 1, 2**32 - 1, None),  # C21: unknown, not 0
+        (BY_NAME["nfs_server.read"][1], 4_294_967_000, 1_304, 1_600),  # C23: 296 to the top, and 1,304 more
     ],
 )
 def test_an_increase_respects_width_and_saturation(metric: Metric, before: float, value: float, expected: float | None) -> None:
@@ -65,16 +66,19 @@ def grown(metric: Metric, *readings: tuple[float, float], keep: float = 3600) ->
     return growth
 
 
+# C22
 def test_a_counter_that_has_stood_at_fourteen_for_a_day_has_not_grown() -> None:
     assert grown(DOWNS, (0, 14), (10, 14), (20, 14)).over(3600) == 0
 
 
+# C22
 def test_thirteen_in_an_hour_are_thirteen_wherever_the_readings_lie() -> None:
     growth = grown(DOWNS, *((300 * n, 14 + n) for n in range(14)))  # 14 -> 27, one every five minutes: 65 minutes
     assert growth.over(3600) == 12, "the first was an hour and five minutes ago"
     assert growth.over(600) == 2
 
 
+# C34
 def test_what_came_in_while_nobody_looked_for_long_is_nobodys_and_a_first_reading_says_nothing() -> None:
     assert grown(DOWNS, (0, 3)).over(600) is None
     growth = grown(DOWNS, (0, 3), (10, 4), (700, 9))

@@ -112,6 +112,8 @@ def test_a_gpu_that_fell_off_opens_one_incident_of_it_and_is_over_after_a_quiet_
         (45, None),
         (154, None),
         (92, "gpu_hbm_degrading"),
+        (160, "gpu_hbm_degrading"),
+        (161, "gpu_hbm_degrading"),
     ],
 )
 def test_an_xid_opens_the_fault_that_its_number_stands_for(world: Any, node: Node, code: int, fault: str | None) -> None:
@@ -198,6 +200,47 @@ def test_a_file_system_that_made_itself_read_only_is_named_by_its_mount_point(wo
     world.tick()
     (finding,) = findings(world)
     assert (finding.key, finding.device) == ("fault_rule/filesystem_read_only|node:node-a/mount_point:/data|", "/data")
+
+
+@pytest.mark.parametrize(("code", "fault"), [("shutdown", "mount_stale_or_gone"), ("error", "disk_failing")])
+def test_a_file_system_that_is_damaged_or_shut_itself_down_is_named_by_its_mount_point(
+    world: Any, node: Node, code: str, fault: str
+) -> None:
+    node.tells(events.FILESYSTEM_ERROR, code, device="/dev/sdb1", source="/dev/sdb1")
+    node.tells(events.FILESYSTEM_ERROR, code, device="/boot/efi", mount_point="/boot/efi")
+    world.tick()
+    assert not findings(world), "what is mounted nowhere, or is plumbing, holds no checkpoint"
+    node.tells(events.FILESYSTEM_ERROR, code, device="/data", mount_point="/data", source="/dev/sda2")
+    world.tick()
+    assert [(f.fault, f.device) for f in findings(world)] == [(fault, "/data")]
+    node.passes(7)
+    assert [f.new_state for f in findings(world)] == ["open", "cleared"]
+
+
+@pytest.mark.parametrize("code", ["nonfatal", "fatal"])
+def test_an_error_on_the_bus_of_a_gpu_is_a_fault_and_of_another_device_none(world: Any, node: Node, code: str) -> None:
+    node.tells(events.PCIE_ERROR, code, device="0000:5e:00.0", pci="0000:5e:00.0", error_type="Data Link Layer")
+    world.tick()
+    assert not findings(world)
+    node.tells(events.PCIE_ERROR, code, device=GPU, uuid=GPU, pci="0000:3b:00.0", error_type="Transaction Layer")
+    world.tick()
+    assert [(f.fault, f.device) for f in findings(world)] == [("gpu_pcie_degraded", GPU)]
+
+
+def test_errors_that_a_gpus_bus_corrects_are_a_fault_at_the_tenth_within_ten_minutes(world: Any, node: Node) -> None:
+    for n in range(10):
+        node.tells(events.PCIE_ERROR, "corrected", device=GPU, uuid=GPU, pci="0000:3b:00.0")
+        world.tick()
+        assert len(findings(world)) == (n == 9)
+        world.wait(2)
+
+
+def test_a_gpu_that_its_driver_could_not_start_is_gone_for_whoever_wants_it(world: Any, node: Node) -> None:
+    node.tells(events.GPU_INIT_FAILED, device=GPU, uuid=GPU, pci="0000:3b:00.0")
+    world.tick()
+    (finding,) = findings(world)
+    assert (finding.fault, finding.device) == ("gpu_fell_off_bus", GPU)
+    assert finding.reason == f"the driver could not start GPU {GPU} at 0000:3b:00.0: line 3"
 
 
 def test_of_several_codes_one_must_fit() -> None:

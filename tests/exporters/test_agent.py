@@ -191,6 +191,7 @@ def test_a_hung_mount_leaves_everything_else_fresh(
     assert not received.events("collector_failed")
 
 
+# C06
 def test_a_collector_that_fails_is_told_once_and_its_values_vanish_after_two_intervals(
     tmp_path: Path, httpserver: HTTPServer, received: Received, site: Site, proc: Path
 ) -> None:
@@ -203,10 +204,20 @@ def test_a_collector_that_fails_is_told_once_and_its_values_vanish_after_two_int
     for _ in range(12):
         turned.turn(1.0)
     page = turned.agent.board.page(turned.clock)
+    age = age_of(page, "disk")
+    for _ in range(6):
+        turned.turn(1.0)
+    later = age_of(turned.agent.board.page(turned.clock), "disk")
     turned.agent.close()
+    assert age >= 5 and later >= age + 5, "how old the last good reading is grows"
     assert "surefoot_disk_reads_total" not in page and "surefoot_host_load1" in page
     assert 'surefoot_agent_collect_ok{node="node1",collector="disk"} 0' in page
     assert [e["code"] for e in received.events("collector_failed")] == ["disk"]
+
+
+def age_of(page: str, collector: str) -> float:
+    samples = (s for f in text_string_to_metric_families(page) if f.name == "surefoot_agent_age_seconds" for s in f.samples)
+    return next(s.value for s in samples if s.labels["collector"] == collector)
 
 
 def test_that_there_is_nothing_of_something_any_more_is_told_with_the_pass_that_sees_it(

@@ -119,6 +119,7 @@ def told() -> Callable[[float | None, float], list[Event]]:
     return tell
 
 
+# C36
 def test_a_clock_twelve_hours_ahead_is_told_in_ingests_time_and_again_while_it_lasts(
     told: Callable[[float | None, float], list[Event]],
 ) -> None:

@@ -1,4 +1,6 @@
-"""The GPU collector against a library that answers as NVIDIA's, in a process of its own: what others' monitors got wrong."""
+"""The GPU collector against a library that answers as NVIDIA's, in a process of its own: what others' monitors got wrong.
+
+What the kernel's log tells of GPUs (C01, C11, C13 to C15) stands in test_kernel.py, what is made of both in alerts/test_lessons_gpu.py."""
 
 import json
 import os
@@ -179,6 +181,7 @@ def test_a_gpu_lost_while_no_agent_ran_is_told_of_by_the_next_one_and_by_no_thir
     assert passes(kept=second["kept"])["events"] == []
 
 
+# C01, C18
 def test_a_gpu_that_comes_back_and_is_lost_again_is_another_event(passes: Passes) -> None:
     passes(scenario())
     first = passes(scenario(order="0 1 3"))["events"]
@@ -360,6 +363,23 @@ def test_an_older_driver_tells_reasons_and_link_errors_by_their_older_names(pass
     answer = passes(scenario(1, **old, **{"0__nvmlDeviceGetNvLinkErrorCounter.0.0": "7", "0__nvmlDeviceGetNvLinkErrorCounter.0.2": "8"}))
     assert values(answer, "gpu.throttle.hw_power_brake") == {uuid(0): 1}
     assert of(answer, "gpu_link")[uuid(0)] == {"gpu_link.up": 1, "gpu_link.replays": 7, "gpu_link.crc_errors": 8}
+
+
+# --- C10, C12 ------------------------------------------------------------------------------------
+
+
+def test_a_link_that_is_down_for_a_poll_is_told_as_it_is_each_time_and_is_no_event(passes: Passes) -> None:
+    links = {"0__field.91": "1"}
+    seen = [passes(scenario(1, **links, **{"0__nvmlDeviceGetNvLinkState.0": state})) for state in ("1", "0", "1", "!3")]
+    assert [of(a, "gpu_link").get(uuid(0), {}).get("gpu_link.up") for a in seen] == [1, 0, 1, None]
+    assert [a["events"] for a in seen] == [[]] * 4
+
+
+def test_rows_that_wait_for_a_reset_and_rows_that_could_not_be_remapped_are_two_things(passes: Passes) -> None:
+    seen = [passes(scenario(1, **{"0__nvmlDeviceGetRemappedRows": rows})) for rows in ("3 0 1 0", "3 1 0 1", "!3")]
+    told = [of(a)[uuid(0)] for a in seen]
+    assert [(t.get("gpu.remap.pending"), t.get("gpu.remap.failed")) for t in told] == [(1, 0), (0, 1), (None, None)]
+    assert (told[1]["gpu.remap.correctable"], told[1]["gpu.remap.uncorrectable"]) == (3, 1)
 
 
 def test_text_that_is_no_text_costs_that_text_only(passes: Passes) -> None:

@@ -77,6 +77,7 @@ def test_a_rate_is_bytes_a_second_and_none_where_it_is_none(words: str, bytes_a_
     assert infiniband.rate(words) == bytes_a_second
 
 
+# C19
 def test_one_bad_file_costs_its_own_value_and_nothing_else(tmp_path: Path) -> None:
     sys = tree(
         tmp_path,

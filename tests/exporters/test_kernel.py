@@ -117,6 +117,7 @@ def test_a_killed_process_that_is_no_ranks_tells_of_which_runs_it_is_none(open_l
     assert (stranger.code, stranger.run, stranger.attrs["known_runs"]) == ("node", "", "r")
 
 
+# C14
 def test_a_first_agent_tells_only_what_comes_and_one_after_a_reboot_all_since_the_boot(open_log: Callable[..., KernelCollector]) -> None:
     log = [xid(31, 0), xid(79, 1)]
     first = open_log(log)
@@ -146,6 +147,7 @@ def test_what_was_overwritten_is_counted(open_log: Callable[..., KernelCollector
     assert (lost.kind, lost.count, after.code) == ("kernel_log_lost", 4, "63")
 
 
+# C01
 def test_two_equal_xids_are_two_events_with_a_rank(open_log: Callable[..., KernelCollector]) -> None:
     log = [xid(1, 0)]
     mine = open_log(log)
@@ -156,6 +158,7 @@ def test_two_equal_xids_are_two_events_with_a_rank(open_log: Callable[..., Kerne
     assert one.id != two.id
 
 
+# C11
 def test_a_45_follows_its_cause_and_alone_is_a_warning(open_log: Callable[..., KernelCollector]) -> None:
     log = [xid(1, 0)]
     mine = open_log(log)
@@ -168,6 +171,7 @@ def test_a_45_follows_its_cause_and_alone_is_a_warning(open_log: Callable[..., K
     assert cause.code == "48" and {(e.severity, e.attrs["follows"]) for e in cleaning} == {("info", "48")}
 
 
+# C13
 def test_a_flood_is_a_few_events_and_one_with_a_count_and_what_was_not_told_is_read_again(open_log: Callable[..., KernelCollector]) -> None:
     log = [xid(1, 0)]
     clock = [100.0]
@@ -259,6 +263,7 @@ def test_where_the_boot_cannot_be_told_only_what_comes_is_read(open_log: Callabl
 # --- times --------------------------------------------------------------------------------------
 
 
+# C15
 def test_a_kernel_clock_that_drifted_for_hours_is_not_believed() -> None:
     # as reported: computed 07:53:13, arrived 18:46:46
     received = datetime(2026, 5, 4, 18, 46, 46, tzinfo=UTC)

@@ -93,6 +93,7 @@ def test_a_hung_mount_is_not_ok_its_time_grows_and_the_others_stay_fresh(filer: 
     assert second["/hung"].seconds == pytest.approx(TIMEOUT + 1.0), "it was not asked again: nobody waits for it any more"
 
 
+# C25
 def test_a_hung_mount_holds_one_thread_however_often_it_is_asked(filer: Filer) -> None:
     prober = filer.prober()
     for _ in range(10):

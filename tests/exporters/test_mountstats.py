@@ -21,6 +21,7 @@ def one(text: str) -> NfsMount:
     return found
 
 
+# C26
 def test_transports_of_nconnect_are_summed_and_the_shortest_idle_time_counts(proc: Path) -> None:
     over = mountstats.mounts(proc)["/mnt/big data"].transports
     assert (over.protocol, over.count, over.connects, over.idle) == ("tcp", 2, 1 + 2, 10)
@@ -47,6 +48,7 @@ def test_each_kind_of_transport_has_its_own_fields(line: str, sends: int, connec
     assert (over.count, over.sends, over.connects, over.backlog) == (1, sends, connects, backlog)
 
 
+# C26
 def test_lines_of_eight_and_of_nine_numbers_are_read_and_what_comes_after_them_is_left_alone() -> None:
     read = one(
         "\tper-op statistics\n\tREAD: 10 12 1 100 200 3000 4000 5000\n\tNULL: 1 1 0 44 24 0 0 0 7\n\tWRITE: 1 1 0 44 24 0 0 0 0 9 9\n"
@@ -58,6 +60,7 @@ def test_lines_of_eight_and_of_nine_numbers_are_read_and_what_comes_after_them_i
     ]
 
 
+# C24
 def test_a_negative_queue_time_printed_as_a_huge_one_is_absent_counted_and_spares_the_rest() -> None:
     read = one("\tper-op statistics\n\tREAD: 10 10 0 100 200 18446744073709550616 4000 5000 0\n")
     assert read.operations == [Operation("READ", 10, 10, 0, 100, 200, None, 4.0, 5.0, 0)]
@@ -77,6 +80,7 @@ def test_file_systems_of_other_kinds_and_statistics_of_another_version_are_left_
     assert list(mountstats.parse(text)) == []
 
 
+# C23
 def test_the_servers_bytes_are_kept_with_the_32_bits_that_the_kernel_counts_them_in(proc: Path) -> None:
     server = procfs.nfs_server(proc)
     assert server == procfs.NfsServer(4294967290, 123456)

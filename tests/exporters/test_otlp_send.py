@@ -149,6 +149,7 @@ def test_a_permanent_refusal_is_counted_logged_once_and_never_retried(
     assert [r.getMessage() for r in caplog.records if "bad token" in r.getMessage()].__len__() == 1
 
 
+# C37
 def test_what_ingest_rejects_of_a_batch_is_counted_and_not_sent_again(receiver: Receiver, sender: Sender) -> None:
     partial = ExportLogsServiceResponse()
     partial.partial_success.rejected_log_records = 2
@@ -168,6 +169,7 @@ def test_an_answer_that_is_not_protobuf_does_not_stop_the_sender(receiver: Recei
     assert (sender.stats().sent_batches, sender.stats().refused) == (2, 1)
 
 
+# C30
 def test_what_is_over_four_mebibytes_is_split_and_arrives_once(receiver: Receiver, sender: Sender) -> None:
     lines = [wire.LogLine(AT, f"{n:06}" + "x" * 10_000) for n in range(1000)]
     sender.send_logs(lines)
@@ -214,6 +216,7 @@ def test_what_waited_while_ingest_was_away_is_sent_when_it_is_back(receiver: Rec
     assert sender.stats().reachable and not sender.stats().dropped
 
 
+# C29
 def test_close_ends_in_time_before_a_server_that_never_answers_and_leaves_what_waits_for_its_answer(tmp_path: Path) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

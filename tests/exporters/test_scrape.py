@@ -172,6 +172,7 @@ def test_a_label_that_could_break_a_line_is_made_safe_and_the_others_are_whole()
     assert found[0].labels == (("job", 'exp "70B"\\u2028x\\x00'),) and found[1].value == 2.0
 
 
+# C27
 def test_a_series_that_vanishes_ends_once_and_a_target_that_is_away_ends_all() -> None:
     mine = SeriesBook(9, {})
     book('g{pid="11"} 5\nh 1\n', NOW, mine)
@@ -183,6 +184,7 @@ def test_a_series_that_vanishes_ends_once_and_a_target_that_is_away_ends_all() -
 COUNTER = "# TYPE c_total counter\n"
 
 
+# C34
 def test_a_counter_that_is_new_on_a_page_began_since_the_pass_before_and_an_old_one_nobody_knows_when() -> None:
     mine = SeriesBook(9, {})
     (old,) = book(COUNTER + 'c_total{a="old"} 7340\n', NOW, mine)
@@ -190,6 +192,7 @@ def test_a_counter_that_is_new_on_a_page_began_since_the_pass_before_and_an_old_
     assert (old.since, new.since) == (None, NOW)
 
 
+# C35
 def test_a_counter_that_falls_began_anew_and_keeps_that_start() -> None:
     mine = SeriesBook(9, {})
     starts = [book(f"{COUNTER}c_total {value}\n", NOW + 10 * i, mine)[0].since for i, value in enumerate((5, 1, 2, 2))]
@@ -203,12 +206,14 @@ def test_a_program_that_was_started_anew_may_show_counters_that_are_older_than_i
     assert next(f.since for f in found if f.name == "c_total") is None
 
 
+# C35
 def test_open_metrics_says_itself_when_a_counter_began() -> None:
     text = f"# TYPE c counter\nc_total 7\nc_created {NOW - 5}\n# TYPE h histogram\nh_count 2\nh_sum 3\nh_created {NOW - 4}\n# EOF\n"
     found = {f.name: (f.counter, f.since) for f in book(text, NOW, SeriesBook(9, {}))}
     assert found == {"c_total": (True, NOW - 5), "h_count": (True, NOW - 4), "h_sum": (True, NOW - 4)}
 
 
+# C31
 def test_ten_thousand_labels_do_not_cost_memory_for_ever_and_their_places_are_free_again_later() -> None:
     mine = SeriesBook(100, {})
     for run in range(10_000):
@@ -301,6 +306,7 @@ def test_what_is_said_of_a_target_is_said_to_its_end(caplog: pytest.LogCaptureFi
     assert [record.getMessage() for record in caplog.records] == ["scrape target a: does not answer: Connection refused"]
 
 
+# C06
 def test_values_of_a_source_that_died_are_too_old_to_be_believed() -> None:
     old, young, future = ((NOW - 100) * 1000, (NOW - 1) * 1000, (NOW + 61) * 1000)
     page = f"a 1 {old:.0f}\nb 1 {young:.0f}\nc 1 {future:.0f}\nd 1\n"

@@ -143,6 +143,7 @@ def test_the_ring_of_a_dead_process_is_replaced_one_that_is_no_ring_is_not(rings
     assert rings.path("run-1.1").read_bytes() == b"something else"
 
 
+# C32
 def test_a_forked_child_writes_nothing_into_its_parents_ring(rings: Any) -> None:
     script = """
     import os

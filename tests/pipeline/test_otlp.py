@@ -182,6 +182,7 @@ def test_node_names_are_folded_to_lower_case() -> None:
     assert step.node == "gpu-node-7"
 
 
+# C36
 def test_a_time_12_hours_ahead_is_refused_and_the_next_right_one_is_kept() -> None:
     ahead = Event(id="e2", at=NOW + timedelta(hours=12), kind="phase", layer="framework", severity="info")
     edge = Event(id="e3", at=NOW + timedelta(seconds=60), kind="phase", layer="framework", severity="info")
@@ -294,6 +295,7 @@ def test_times_in_another_unit_are_refused(at: int) -> None:
     assert (decoded.rows, decoded.rejected) == ({}, 1)
 
 
+# C36
 def test_a_metric_of_the_future_is_refused_and_says_how_far_ahead() -> None:
     decoded = Metrics(host_name="n1").gauge("host.load1", 1.0, at=NANOS + 61 * 10**9).gauge("other", 1.0, at=NANOS + 120 * 10**9).decode()
     assert (decoded.rows, decoded.rejected, decoded.skew) == ({}, 2, 120.0)

@@ -66,13 +66,13 @@ def ask(door: Door) -> str | None:
 
 
 def volumes(summary: str) -> list[Volume]:
-    """The claims' volumes in a summary, each once; what is malformed is left out. Raises ValueError where it is no JSON object."""
+    """The claims' volumes in a summary, each once; what is malformed is left out. Raises OSError where it is no JSON object."""
     try:
         told = json.loads(summary)
-    except RecursionError as e:
-        raise ValueError("nested too deep") from e
+    except (ValueError, RecursionError) as e:
+        raise OSError("the kubelet's summary is no JSON") from e
     if not isinstance(told, dict):
-        raise ValueError("the kubelet's summary is no JSON object")
+        raise OSError("the kubelet's summary is no JSON object")
     found: dict[tuple[str, str], Volume] = {}
     for pod in _dicts(told.get("pods")):
         for volume in _dicts(pod.get("volume")):

@@ -166,9 +166,11 @@ class ChildProbes(Generic[T]):
     def _parse(self, line: bytes) -> Answer[T] | None:
         try:
             path, seconds, error, number, *found = json.loads(line)
-            return Answer(path, seconds, error, self._made(*found) if found else None, number)
-        except (ValueError, TypeError):
+            answer = Answer(path, seconds, error, self._made(*found) if found else None, number)
+        except (ValueError, TypeError, RecursionError):
             return None
+        told = ((path, str), (seconds, int | float), (error, str), (number, int))
+        return answer if all(isinstance(value, kind) for value, kind in told) else None
 
 
 def usages() -> ChildProbes[Usage]:

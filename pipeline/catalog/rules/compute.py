@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pipeline.catalog.events import GPU_LOST
+from pipeline.catalog.events import GPU_INIT_FAILED, GPU_LOST, PCIE_ERROR
 from pipeline.catalog.faults import (
     GPU_DRIVER_HANG,
     GPU_ECC_UNCORRECTABLE,
@@ -17,7 +17,39 @@ from pipeline.catalog.faults import (
 from pipeline.catalog.rule import Happened, Hold, Limit, Rule, View, metric
 
 _UUID: Final = "uuid"
+_QUIET: Final = Hold(2, 55)  # of what the kernel's log tells once
 _BUSY: Final = Limit(metric("gpu.utilization"), 0.3, 0.05)  # an idle GPU lowers its bus and its clocks, and is well
+
+
+def _bus_error(when: Limit | Happened, says: str) -> Rule:
+    return Rule(
+        fault=GPU_PCIE_DEGRADED,
+        when=when if isinstance(when, Happened) else (when,),
+        says=says,
+        cleared="no more errors on the bus of GPU {place} for a minute",
+        clear=_QUIET,
+        entity=_UUID,
+    )
+
+
+_BUS_ERRORS: Final = (
+    _bus_error(
+        Happened(PCIE_ERROR, codes=frozenset({"nonfatal", "fatal"})),
+        "the bus of GPU {place} at {pci} had an error that could not be corrected{message}",
+    ),
+    _bus_error(
+        Happened(PCIE_ERROR, code="corrected", times=10, within=600),
+        "errors are corrected on the bus of GPU {place} at {pci}, ten within ten minutes, the last of them{message}",
+    ),
+    _bus_error(
+        Limit(metric("gpu.pcie.nonfatal_errors"), 1, 0, view=View.INCREASE),
+        "{value} more errors on the bus of GPU {place} at {pci} that could not be corrected",
+    ),
+    _bus_error(
+        Limit(metric("gpu.pcie.fatal_errors"), 1, 0, view=View.INCREASE),
+        "{value} more fatal errors on the bus of GPU {place} at {pci}",
+    ),
+)
 
 COMPUTE: tuple[Rule, ...] = (
     Rule(
@@ -34,6 +66,14 @@ COMPUTE: tuple[Rule, ...] = (
         says="the driver no longer reaches GPU {place} at {pci}",
         cleared="the driver reaches GPU {place} again",
         clear=Hold(2),
+        entity=_UUID,
+    ),
+    Rule(
+        fault=GPU_FELL_OFF_BUS,
+        when=Happened(GPU_INIT_FAILED),
+        says="the driver could not start GPU {place} at {pci}{message}",
+        cleared="no more was told of GPU {place} for a minute",
+        clear=_QUIET,
         entity=_UUID,
     ),
     Rule(
@@ -186,6 +226,7 @@ COMPUTE: tuple[Rule, ...] = (
         clear=Hold(6, 60),
         entity=_UUID,
     ),
+    *_BUS_ERRORS,
     Rule(
         fault=GPU_THERMAL_THROTTLE,
         when=(Limit(metric("gpu.throttle.hw_thermal"), 1, 0),),

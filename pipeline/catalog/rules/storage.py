@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from pipeline.catalog.events import IO_ERROR
+from pipeline.catalog.events import FILESYSTEM_ERROR, IO_ERROR
 from pipeline.catalog.fault import Fault
 from pipeline.catalog.faults import DISK_FAILING, FILESYSTEM_FULL, FILESYSTEM_READ_ONLY, MOUNT_HUNG, MOUNT_STALE_OR_GONE
 from pipeline.catalog.metrics import MOUNT
@@ -113,6 +113,15 @@ _MOUNTS: tuple[Rule, ...] = (
     ),
     Rule(
         fault=MOUNT_STALE_OR_GONE,
+        when=Happened(FILESYSTEM_ERROR, code="shutdown"),
+        says="{place} shut itself down: nothing on it can be read or written until it is mounted anew{message}",
+        cleared="no more was told of {place} for a minute",
+        clear=Hold(2, 55),
+        entity="mount_point",
+        never=_REAL,
+    ),
+    Rule(
+        fault=MOUNT_STALE_OR_GONE,
         when=Missing(MOUNT),
         says="{place}, where the run's checkpoints lie, is no longer mounted",
         cleared="{place} is mounted again",
@@ -172,6 +181,15 @@ def _logged(code: str, says: str, times: int = 1, within: float = 0.0) -> Rule:
 
 
 _DISKS: tuple[Rule, ...] = (
+    Rule(
+        fault=DISK_FAILING,
+        when=Happened(FILESYSTEM_ERROR, code="error"),
+        says="the file system at {place} found itself damaged{message}",
+        cleared="no more was told of {place} for a minute",
+        clear=Hold(2, 55),
+        entity="mount_point",
+        never=_REAL,
+    ),
     _logged("medium", "{place} cannot read or keep data"),
     _logged("controller", "the controller of {place} failed"),
     _logged("io", "{place} did not do what it was asked for"),

@@ -40,7 +40,7 @@ XIDS: tuple[Rule, ...] = (
     _xid(GPU_FELL_OFF_BUS, 79),
     _xid(GPU_ECC_UNCORRECTABLE, 48, 64, 94, 95, 140, 171, 172),
     _xid(GPU_ROW_REMAP_PENDING, 63),
-    _xid(GPU_HBM_DEGRADING, 92),
+    _xid(GPU_HBM_DEGRADING, 92, 160, 161),  # 160, 161: a memory channel is retired, or could not be
     _xid(GPU_NVLINK_FAULT, 74, 136, 155),
     _xid(GPU_NVLINK_FAULT, *range(144, 151), never=_HARMLESS),
     Rule(
