@@ -32,10 +32,21 @@ def secret(path: Path) -> str:
 
 
 def store_password(settings: Settings) -> str:
-    """The password for the store: the one that is set, else the embedded store's own."""
+    """The password for the store: the one that is set, else the one that the embedded store made.
+
+    Raises FileNotFoundError where there is none: no store was ever started here, and one who only asks leaves nothing behind.
+    """
     if settings.store.password or settings.store_url:
         return settings.store.password
-    return secret(settings.state_dir / "store.secret")
+    path = settings.state_dir / "store.secret"
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, "no store was started here", str(path))
+    return secret(path)
+
+
+def own_store_password(settings: Settings) -> str:
+    """The same for the embedded store itself, which makes one where there is none."""
+    return settings.store.password or secret(settings.state_dir / "store.secret")
 
 
 def ingest_token(settings: Settings) -> str:

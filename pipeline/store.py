@@ -38,6 +38,9 @@ _NAME = re.compile(r"\w+")
 _HOLE = re.compile(r"\{\s*(\w+)\s*:")
 
 
+_START: Final = "begin with `surefoot up`, or name a server's store in SUREFOOT_CLICKHOUSE_URL"
+
+
 class Store:
     """A connection to the store, for any number of threads. Made by `Store.connect`."""
 
@@ -54,12 +57,14 @@ class Store:
     def connect(cls, settings: Settings, *, database: str | None = None) -> Self:
         """The store of `settings`, in `database` (default: `store.database`). Does not retry.
 
-        Raises StoreUnavailable where nothing answers, StoreError for a wrong password or a database that is not there.
+        Raises StoreUnavailable, which says what to do, where nothing answers, and StoreError for a wrong password or a database that is not
+        there.
         """
+        where = address(settings)
         pool = httputil.get_pool_manager(maxsize=CONNECTIONS)
-        with _errors():
+        with _reached(settings), _errors():
             client = clickhouse_connect.get_client(
-                **address(settings),
+                **where,
                 database=settings.store.database if database is None else database,
                 pool_mgr=pool,
                 connect_timeout=5,
@@ -172,8 +177,11 @@ def _arrow(content: pa.Table) -> _Block:
 
 
 def address(settings: Settings) -> dict[str, Any]:
-    """Where the store of `settings` is and how to log in, as the driver's arguments."""
-    password = store_password(settings)
+    """Where the store of `settings` is and how to log in, as the driver's arguments. Raises StoreUnavailable where no store was started."""
+    try:
+        password = store_password(settings)
+    except FileNotFoundError as e:
+        raise StoreUnavailable(f"no store was started in {settings.state_dir}: {_START}") from e
     if not settings.store_url:  # over loopback, compressing costs more than it saves
         return {"host": settings.store.host, "port": settings.store.port, "username": "default", "password": password, "compress": False}
     url = urlsplit(settings.store_url)
@@ -212,6 +220,19 @@ def _value(name: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_value(name, v) for v in value]
     return value
+
+
+@contextmanager
+def _reached(settings: Settings) -> Iterator[None]:
+    """Adds to a store's not answering where it was looked for, and what to do."""
+    try:
+        yield
+    except StoreUnavailable as e:
+        if e.code:  # it did answer
+            raise
+        server = urlsplit(settings.store_url).hostname or ""
+        where, what = (server, "does that server run?") if server else (f"{settings.store.host}:{settings.store.port}", _START)
+        raise StoreUnavailable(f"{e} ({where}): {what}") from e
 
 
 @contextmanager

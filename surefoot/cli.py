@@ -21,9 +21,10 @@ from surefoot.commands.agent import agent
 from surefoot.commands.change import change
 from surefoot.commands.hold import actions, maintenance, silence
 from surefoot.commands.report import report
+from surefoot.commands.run import run
 from surefoot.commands.stop import stop
 from surefoot.drill.kinds import COMPARED, LINES, OF_A_NODE, SPREAD, told
-from surefoot.options import Folder, RunId, Seconds
+from surefoot.options import Folder, Seconds
 from surefoot.signals import ENDING, Interrupted, Signals
 
 CHATTY = {  # what these log below this level we report ourselves, once
@@ -187,35 +188,6 @@ def console(settings: Settings) -> None:
     serve(settings)
 
 
-@cli.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
-@click.option(
-    "--run-id",
-    type=RunId(),
-    help="Name of the training effort; the same name continues it. Default: the Slurm job, torchrun's --rdzv-id, or command and time.",
-)
-@click.option(
-    "--nodes",
-    metavar="N | MIN:MAX",
-    help="How many nodes it takes, each under a `surefoot run` of its own. Default: torchrun's --nnodes, the Slurm step's nodes, or 1.",
-)
-@click.option("--checkpoints", type=Folder(), help="Folder of checkpoints; a restart resumes from the newest complete one.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.pass_obj
-def run(settings: Settings, run_id: str | None, nodes: str | None, checkpoints: Path | None, command: tuple[str, ...]) -> None:
-    """Run a training command under Surefoot's eyes. The exit code is the command's.
-
-    Over several nodes, one on each: they begin together, restart together, and go on without a node that is lost
-    where MIN allows it or a spare waits. In the command {nnodes}, {node_rank} and {master} are filled in.
-
-    \b
-    Example:  surefoot run --checkpoints /data/ckpt -- torchrun --nproc-per-node 8 train.py
-              srun surefoot run -- torchrun --nnodes {nnodes} --node-rank {node_rank} --master-addr {master} train.py
-    """
-    from exporters.job.entry import run as launch
-
-    sys.exit(launch(settings, command, run_id=run_id, checkpoints=checkpoints, nodes=nodes))
-
-
 @cli.command()
 @click.argument("kind", type=click.Choice(tuple(LINES)))
 @click.option("--rank", type=click.IntRange(0, 1), default=1, show_default=True, help="The rank to hurt.")
@@ -351,7 +323,7 @@ def _interruptible() -> Iterator[Signals]:
                 raise Interrupted(signals.number)
 
 
-for command in (agent, change, report, stop, silence, maintenance, actions):
+for command in (agent, run, change, report, stop, silence, maintenance, actions):
     cli.add_command(command)
 
 

@@ -25,14 +25,16 @@ def run(
     where either is None, Slurm or torchrun's options tell (exporters/job/nodes.py).
 
     Must be called in the main thread of a process that has nothing else to do. 127 where there is no such
-    command. Raises InputError for an empty command, and a run id or a count of nodes that cannot be used; ControlRefused
-    where nothing was begun since another launcher of the run has our node's name, or its nodes are counted otherwise.
+    command, 126 where it may not be executed. Raises InputError for an empty command, and a run id or a count of nodes that cannot be used;
+    ControlRefused where nothing was begun since another launcher of the run has our node's name, or its nodes are counted otherwise.
     """
     if not command:
         raise InputError("nothing to run: give the command after --, as in `surefoot run -- torchrun train.py`")
     if shutil.which(command[0]) is None:
-        sys.stderr.write(f"surefoot run: there is no command {command[0]!r}\n")
-        return boot.NOT_FOUND
+        there = Path(command[0]).exists() and os.sep in command[0]
+        told = f"{command[0]!r} may not be executed" if there else f"there is no command {command[0]!r}"
+        sys.stderr.write(f"surefoot run: {told}\n")
+        return boot.NOT_EXECUTABLE if there else boot.NOT_FOUND
     wanted = placing.wanted(nodes, command, os.environ)
     placing.check_found_together(wanted, run_id, command, os.environ)
     run_name = placing.run_id(run_id, command, os.environ, utcnow(), several=wanted.several)

@@ -19,7 +19,7 @@ from pipeline.errors import DatabaseOwned, StoreUnavailable
 from pipeline.listening import cannot_listen
 from pipeline.migrate import migrate
 from pipeline.ownership import AlreadyOwned, own
-from pipeline.secrets import store_password
+from pipeline.secrets import own_store_password
 from pipeline.settings import Settings
 from pipeline.store import Store
 
@@ -43,7 +43,7 @@ def serve(settings: Settings, ready: Callable[[], None] | None = None) -> None:
             log.info("inserts cut short by a kill may be sent again", inserts=forgotten)
         engine = Engine(data, memory_bytes=settings.store.memory_bytes, query_seconds=settings.store.query_seconds)
         try:
-            facade = Facade(engine, scratch, store_password(settings))
+            facade = Facade(engine, scratch, own_store_password(settings))
             with closing(_listen(settings.store.host, settings.store.port, facade)) as server:
                 _migrate(facade, settings)
                 stop = in_thread(server, "store")

@@ -72,3 +72,40 @@ def test_a_state_folder_that_cannot_be_had_is_named_by_every_part(tmp_path: Path
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert str(tmp_path / "file/state") in done.stderr
+
+
+ASKING = [
+    ["report"],
+    ["change", "list"],
+    ["silence", "list"],
+    ["maintenance", "list"],
+    ["actions", "pause", "--reason", "x"],
+    ["stop", "r", "--reason", "x"],
+]
+
+
+@pytest.mark.parametrize("words", ASKING, ids=" ".join)
+def test_who_asks_where_no_store_was_started_is_told_what_to_do_and_leaves_nothing_behind(tmp_path: Path, words: list[str]) -> None:
+    done = surefoot(*words, SUREFOOT_STATE_DIR=str(tmp_path / "state"), SUREFOOT_STORE__PORT="1")
+    told = f"no store was started in {tmp_path}/state: begin with `surefoot up`, or name a server's store in SUREFOOT_CLICKHOUSE_URL"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"surefoot: {told}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:
+    done = surefoot("report", SUREFOOT_STATE_DIR=str(tmp_path), SUREFOOT_CLICKHOUSE_URL="http://me:secret@127.0.0.1:1")
+    assert (done.returncode, "secret" in done.stderr) == (2, False)
+    assert done.stderr == "surefoot: the store does not answer: [Errno 111] Connection refused (127.0.0.1): does that server run?\n"
+    done = surefoot("report", SUREFOOT_STATE_DIR=str(tmp_path), SUREFOOT_STORE__PORT="1", SUREFOOT_STORE__PASSWORD="x")
+    assert done.stderr.endswith("(127.0.0.1:1): begin with `surefoot up`, or name a server's store in SUREFOOT_CLICKHOUSE_URL\n")
+
+
+def test_an_option_of_run_that_is_none_is_not_taken_for_the_command() -> None:
+    done = surefoot("run", "--chekpoints", "/data", "--", "python", "train.py")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, "Error: No such option '--chekpoints'. Did you mean '--checkpoints'?")
+
+
+def test_a_command_that_may_not_be_executed_ends_as_in_a_shell(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print()\n")
+    done = surefoot("run", "--", str(tmp_path / "train.py"), SUREFOOT_STATE_DIR=str(tmp_path / "state"))
+    assert (done.returncode, done.stderr) == (126, f"surefoot run: '{tmp_path}/train.py' may not be executed\n")
