@@ -13,12 +13,13 @@ from exporters.collector import Site
 from exporters.kernel.events import Teller
 from exporters.kernel.floods import Floods
 from exporters.kernel.ranks import RankBook
-from exporters.kernel.times import moment
+from exporters.kernel.times import RECEIVE, moment
 from exporters.labels import told
 from exporters.sources import procfs
+from exporters.sources.gpu.nvml_events import XidEvents
 from exporters.sources.kernel.journal import Journal
 from exporters.sources.kernel.kmsg import Kmsg, Read
-from exporters.sources.kernel.log import KERNEL, USER, joined
+from exporters.sources.kernel.log import KERNEL, USER, KernelRecord, joined
 from pipeline.catalog.events import KERNEL_LOG_LOST
 from pipeline.records import Event
 
@@ -84,10 +85,13 @@ class KernelCollector:
     """Reads the log on from where the agent before it had come to; after a reboot from its beginning, at first only what is new.
 
     A line's event is told once. Where there is no log it tells nothing; one that may not be read raises OSError, and so does a saved file
-    that is none. Of a saved one all is told in the first pass, by the times that stand in it.
+    that is none. Of a saved one all is told in the first pass, by the times that stand in it. Where this machine's own log cannot be read,
+    NVIDIA's driver is asked for XIDs.
     """
 
-    def __init__(self, site: Site, clock: Callable[[], float] = kernel_clock, opener: OpenLog = open_log) -> None:
+    def __init__(
+        self, site: Site, clock: Callable[[], float] = kernel_clock, opener: OpenLog = open_log, xids: XidEvents | None = None
+    ) -> None:
         self._site, self._clock, self._opener = site, clock, opener
         self._boot_id = procfs.boot_id(site.proc)
         self._boot = int(blake2b(self._boot_id.encode(errors="replace"), digest_size=7).hexdigest(), 16)
@@ -100,6 +104,7 @@ class KernelCollector:
         self._ranks = RankBook(site.ranks, site.proc)
         self._teller = Teller(site, self._boot_id, self._ranks)
         self._floods = Floods()
+        self._xids = xids or XidEvents()
 
     def absent(self) -> str:
         """No kernel log."""
@@ -112,10 +117,16 @@ class KernelCollector:
     def collect(self, now: datetime) -> Iterator[Event]:
         """What was logged since the last call."""
         clock = self._clock()
-        log = self._opened(now, clock)
-        if log is None:
-            return
+        try:
+            log = self._opened(now, clock)
+        except OSError:
+            yield from self._from_driver(now, clock)
+            raise
         self._ranks.look(clock)
+        if log is None:
+            yield from self._from_driver(now, clock)
+            return
+        self._xids.close()
         if log.saved:
             yield from self._whole(log, now, clock)
             return
@@ -125,6 +136,15 @@ class KernelCollector:
         yield from self._told(log, read, now, clock, now.timestamp() - clock)
         yield from self._floods.due(clock)
         self._caught_up = now if read.all else None
+
+    def _from_driver(self, now: datetime, clock: float) -> Iterator[Event]:
+        """XIDs in the words of the kernel's log, which would have had them."""
+        for n, one in enumerate(self._xids.take() if self._site.kmsg == KMSG else ()):
+            number = round(now.timestamp() * 1e6) + n  # no two records of two agents have the same
+            record = KernelRecord(f"NVRM: Xid (PCI:{one.pci}): {one.xid}, told by the driver", number)
+            if (event := self._teller.event(record, now, RECEIVE)) and (whole := self._floods.take(event, number, clock)):
+                yield whole
+        yield from self._floods.due(clock)
 
     def _whole(self, log: Log, now: datetime, clock: float) -> Iterator[Event]:
         """What a saved file tells from where it was read last, to its end; nothing is held back there, as nothing more may come."""
@@ -163,6 +183,7 @@ class KernelCollector:
 
     def close(self) -> None:
         """Gives the log back."""
+        self._xids.close()
         if self._log is not None:
             self._log.close()
             self._log = None

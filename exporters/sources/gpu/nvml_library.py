@@ -8,11 +8,18 @@ from exporters.sources.gpu.accelerator import Driver
 NAME = "libnvidia-ml.so.1"
 
 
-def load(proc: Path) -> Driver | None:
-    """The driver of the machine whose /proc is `proc`; None where its library is not there."""
+def installed() -> bool:
+    """Whether the library is there."""
     try:
         CDLL(NAME)
     except OSError:
+        return False
+    return True
+
+
+def load(proc: Path) -> Driver | None:
+    """The driver of the machine whose /proc is `proc`; None where its library is not there."""
+    if not installed():
         return None
     from exporters.sources.gpu.nvml import Nvml
 

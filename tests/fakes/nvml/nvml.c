@@ -9,6 +9,7 @@
      0.gpm.2 55.5                         a GPM metric between two samples
      0.processes 4711:1024 4712:2048      process ids and bytes
      0.mig 100 101                        numbers of the devices that are its MIG instances
+     -1.events 0:79 1:94                  XIDs of devices, each told once, in this order, as events; at the end of them "!15" is an error
      lock 1                               one lock for all calls, held by one that hangs
 
    A value "!15" is NVML's error 15; "hang" never returns, "until PATH" not before that file is there. What is not in the file is not supported (3).
@@ -20,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, SHORT = 7, NO_DRIVER = 9 };
+enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, SHORT = 7, NO_DRIVER = 9, TIMEOUT = 10 };
 enum { DEVICES = 256, LINES = 8192 };
 
 typedef unsigned int uint;
@@ -345,4 +346,28 @@ int nvmlGpmMetricsGet(Wanted *wanted) {
         if (value) wanted->metrics[n].value = atof(value);
     }
     return OK;
+}
+
+typedef struct { Device *device; ull type, data; uint gpu_instance, compute_instance; } Event;
+
+int nvmlEventSetCreate(int **set) { *set = calloc(1, sizeof **set); return OK; } /* how many were told */
+int nvmlEventSetFree(int *set) { free(set); return OK; }
+int nvmlDeviceGetSupportedEventTypes(Device *d, ull *into) { return numbers_of(d, __func__, into, 1); }
+int nvmlDeviceRegisterEvents(Device *d, ull types, int *set) { (void)d; (void)types; (void)set; return OK; }
+
+int nvmlEventSetWait_v2(int *set, Event *into, uint milliseconds) {
+    for (uint waited = 0; waited <= milliseconds; waited += 10, usleep(10000)) {
+        int code, n = 0;
+        load();
+        const char *at = say(-1, "events", &code);
+        for (char *end; at && *at; at = *end ? end + 1 : end, n++) {
+            if (n < *set) { end = (char *)at + strcspn(at, " "); continue; }
+            ++*set;
+            if (*at == '!') return atoi(at + 1);
+            uint number = (uint)strtoul(at, &end, 10);
+            *into = (Event){&devices[number % DEVICES], 8, strtoull(end + 1, &end, 10), 0, 0};
+            return OK;
+        }
+    }
+    return TIMEOUT;
 }
