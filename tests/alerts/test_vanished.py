@@ -235,6 +235,24 @@ def test_an_incident_is_not_over_because_its_collector_fails_and_the_leader_is_n
     assert found(world) == [("gpu_fell_off_bus", UUID, "open")], "the node tells of itself, and nothing of its GPU"
 
 
+@pytest.mark.parametrize("run", [True, False])
+def test_a_driver_that_is_gone_under_a_run_is_one_incident_of_its_node_and_without_a_run_none(
+    world: Any, machine: Callable[[str], Machine], run: bool
+) -> None:
+    node = machine("gpu")
+    if run:
+        with_checkpoints(world)
+    node.gpu(True)
+    node.passes(3)
+    node.write("nvml", "-1.nvmlDeviceGetCount_v2 !9\n-1.nvmlInit !9\n")
+    (node.root / "sys/bus/pci/devices/0000:1b:00.0").mkdir()
+    node.passes(6)
+    assert found(world) == ([("gpu_driver_hang", "", "open")] if run else [])
+    node.gpu(True)
+    node.passes(3)
+    assert found(world)[1:] == ([("gpu_driver_hang", "", "cleared")] if run else [])
+
+
 def test_a_file_system_that_was_full_and_is_no_longer_mounted_is_not_full_also_where_it_was_the_last(
     world: Any, machine: Callable[[str], Machine]
 ) -> None:
