@@ -186,7 +186,7 @@ def test_the_last_device_of_a_family_that_is_gone_is_one_incident_until_it_is_ba
     node.passes(3)
     assert not found(world)
     kind.put(node, False)
-    node.passes(3)
+    node.passes(1 if kind.family in ("gpu", "mount") else 2)  # of the others one look may lie
     assert found(world) == [(kind.fault, kind.device, "open")]
     (incident,) = incidents(world).values()
     assert (incident.node, incident.device, incident.run, incident.new_state) == ("node-a", kind.device, kind.run, "open")
