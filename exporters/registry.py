@@ -5,6 +5,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from exporters.collector import Collector, Site
+from exporters.gpu import ascend_logs
 from exporters.gpu import collector as gpu
 from exporters.host import clock, oom, redfish
 from exporters.host.cgroup import CgroupCollector
@@ -85,6 +86,7 @@ COLLECTORS: Final = (
     Entry("redfish", (CHASSIS,), redfish.RedfishCollector, redfish.EVERY),
     Entry("clock", (), clock.ClockCollector, clock.EVERY),
     Entry("kernel", (), kernel.KernelCollector, kernel.EVERY),
+    Entry("ascend_logs", (), ascend_logs.AscendLogCollector, ascend_logs.EVERY),
     Entry("pstore", (), pstore.PstoreCollector, pstore.EVERY),
     Entry("oom", (), oom.OomCollector, oom.EVERY),
 )

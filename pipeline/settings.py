@@ -101,6 +101,7 @@ class AgentSettings(Part):
     `probe_paths`: folders that a small file is written to, synced, read back and deleted in, every `probe_interval`, and whose
     quotas are read; choose one on each file system whose hang or slowness would stop a run. `tiers`: what a mount lies on, by mount point,
     where Surefoot cannot tell or tells wrongly: `memory`, `ssd`, `hdd`, `remote` or `object`. `kubelet_url`: of this node, for its volumes (`https://NODE:10250`).
+    `ascend_logs`: where processes on Ascend NPUs write their logs (`ASCEND_PROCESS_LOG_PATH`).
 
     `buffer_bytes` wait in memory for ingest; `disk_buffer_bytes` in the state folder while it is away (0: none), for `disk_buffer_age`
     seconds at most. `textfile` is a folder that the page is written to, for node_exporter's textfile collector; `compat` names
@@ -124,6 +125,7 @@ class AgentSettings(Part):
     kubelet_url: BaseUrl = ""
     kubelet_token_file: File = "/var/run/secrets/kubernetes.io/serviceaccount/token"
     kubelet_ca_file: File = ""
+    ascend_logs: Folder = Path("/root/ascend/log")
     scrape: tuple[ScrapeSettings, ...] = Field((), max_length=64)
     schedulers: tuple[Literal["slurm", "slurm-cluster", "kubernetes"], ...] = ()
     slurm: SlurmSettings = SlurmSettings()

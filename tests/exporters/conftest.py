@@ -120,6 +120,7 @@ def site_with(proc: Path, probe: Callable[[str], Usage], probe_timeout: float) -
                 ScrapeSettings(name="vllm", url=ENGINE.as_uri()),
                 *(ScrapeSettings(name=name, url=(FIXTURES / f"pages/{name}.prom").as_uri()) for name in PAGES),
             ),
+            ascend_logs=FIXTURES / "ascend/log",
             schedulers=("slurm-cluster", "kubernetes"),
             slurm=SlurmSettings(scontrol=str(FIXTURES / "bin/scontrol")),
         ),

@@ -77,8 +77,10 @@ def site_of(root: Path) -> Site:
         kmsg=root / "kmsg",
         clock_offset=lambda: 0.25,
         ethtool=lambda _: {},
+        kept={"plog.looked": 1},
         settings=AgentSettings(
             scrape=tuple(ScrapeSettings(name=name, url=(root / "pages" / name).as_uri()) for name in pages),
+            ascend_logs=root / "ascend/log",
             schedulers=("slurm-cluster",),
             slurm=SlurmSettings(scontrol=str(root / "bin/scontrol")),
         ),
@@ -115,6 +117,7 @@ READS = {  # what of the machine each collector looks at
     "netdev": ("sys/class/net/**/*", "sys/class/infiniband/**/ndevs/*"),
     "scrape": ("pages/*",),
     "scheduler": ("slurm/*",),
+    "ascend_logs": ("ascend/**/*.log",),
     "kernel": ("kmsg", "proc/sys/kernel/random/*", "proc/uptime"),
     "pstore": ("proc/sys/kernel/random/*",),
     "oom": ("proc/vmstat", "proc/[0-9]*/*", "sys/fs/cgroup/**/*"),

@@ -23,7 +23,7 @@ from exporters.compat.registry import COMPAT
 from exporters.encode import Accepted
 from exporters.once import as_json, as_page, look
 from exporters.passes import Outcome
-from pipeline.settings import AgentSettings, Settings
+from pipeline.settings import Settings
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -39,7 +39,7 @@ def steady(outcome: Outcome) -> Outcome:
 
 @pytest.fixture
 def outcomes(site: Site, tmp_path: Path) -> Sequence[Outcome]:
-    settings = Settings(node="node1", state_dir=tmp_path, ring_dir=tmp_path, agent=AgentSettings(timeout=60.0))
+    settings = Settings(node="node1", state_dir=tmp_path, ring_dir=tmp_path, agent=site.settings.model_copy(update={"timeout": 60.0}))
     return [steady(outcome) for outcome in look(settings, site, clock=lambda: AT)]
 
 

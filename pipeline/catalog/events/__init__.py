@@ -8,6 +8,8 @@ from pipeline.catalog.events.agent import RING_INVALID as RING_INVALID
 from pipeline.catalog.events.agent import RING_OVERRUN as RING_OVERRUN
 from pipeline.catalog.events.gpu import GPU
 from pipeline.catalog.events.gpu import GPU_LOST as GPU_LOST
+from pipeline.catalog.events.gpu import HCCL_ERROR as HCCL_ERROR
+from pipeline.catalog.events.gpu import NPU_ERROR as NPU_ERROR
 from pipeline.catalog.events.job import ACTION_PROGRESS as ACTION_PROGRESS
 from pipeline.catalog.events.job import CAPTURE as CAPTURE
 from pipeline.catalog.events.job import CHECKPOINT_COMPLETED as CHECKPOINT_COMPLETED
