@@ -160,8 +160,9 @@ class Watch:
                 self._event(what)
             elif self._reading(what):
                 touched.setdefault((what.family.name, what.node), set()).add(at)
-                if what.family is AGENT and what.values.get("agent.absent"):  # its collector looked, and there is nothing
-                    touched.setdefault((self._attributes[what.device_id]["collector"], what.node), set()).add(at)
+                if what.family is AGENT and what.values.get("agent.absent"):  # its collector looked: no half of a pass
+                    family = self._attributes[what.device_id]["collector"]
+                    touched.setdefault((family, what.node), set()).update(at - n * _TICK for n in range(_GONE_AFTER))
         for (family, node), times in touched.items():
             passes = self._passes.setdefault((family, node), deque(maxlen=PASSES))
             fresh = sorted(at for at in times if not passes or at > passes[-1])

@@ -55,6 +55,13 @@ def test_an_interface_that_is_switched_off_has_no_carrier(tmp_path: Path) -> Non
     assert reading.values["netdev.carrier"] is None and reading.values["netdev.received"] == 7
 
 
+def test_an_interface_that_comes_and_goes_in_good_order_is_not_fixed(tmp_path: Path) -> None:
+    files = {"eth0/device/uevent": "DRIVER=mlx5_core", "eth1/device/uevent": "DRIVER=ena", "usb0/device/uevent": "DRIVER=cdc_ether"}
+    sys = tree(tmp_path, files | {"bond0/bonding/x": ""})
+    os.symlink("../../../../bus/usb", sys / "class/net/usb0/device/subsystem")
+    assert [one.name for one in netdev.interfaces(sys, ()) if one.fixed] == ["eth0"]
+
+
 # --- pauses --------------------------------------------------------------------------------------
 
 

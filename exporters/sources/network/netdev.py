@@ -13,13 +13,14 @@ from typing import Final
 from exporters.sources.attributes import devices, number, uevent, word
 
 _MEGABIT: Final = 1e6 / 8  # bytes a second
+_LENT: Final = frozenset("ena gve hv_netvsc virtio_net vmxnet3 xen_netfront vif".split())  # clouds' and virtual machines' drivers
 _UNKNOWN: Final = (1 << 32) - 1  # the speed that older kernels print for -1
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
     """An interface. `speed` is bytes a second; `statistics` are the kernel's, by its names; words that are not known are "". `fixed`: it
-    is no bond, and not on a bus (USB) whose devices come and go."""
+    is no bond, and none that comes and goes: on USB, or lent to a virtual machine."""
 
     name: str
     bond: bool
@@ -48,7 +49,7 @@ def interfaces(sys: Path, wanted: Iterable[str]) -> Iterator[Interface]:
         yield Interface(
             name,
             bond,
-            fixed=not bond and _bus(f"{folder}/device") != "usb",
+            fixed=not bond and _bus(f"{folder}/device") != "usb" and told.get("DRIVER") not in _LENT,
             driver="bonding" if bond else told.get("DRIVER", ""),
             address=told.get("PCI_SLOT_NAME", ""),
             carrier=_flag(word(f"{folder}/carrier")),

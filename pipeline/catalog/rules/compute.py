@@ -14,7 +14,7 @@ from pipeline.catalog.faults import (
     GPU_ROW_REMAP_PENDING,
     GPU_THERMAL_THROTTLE,
 )
-from pipeline.catalog.rule import Happened, Hold, Limit, Rule, View, metric
+from pipeline.catalog.rule import Happened, Hold, Limit, Rule, Scope, View, metric
 
 _UUID: Final = "uuid"
 _QUIET: Final = Hold(2, 55)  # of what the kernel's log tells once
@@ -285,5 +285,16 @@ COMPUTE: tuple[Rule, ...] = (
         cleared="the driver answers for GPU {place} again",
         clear=Hold(2),
         entity=_UUID,
+    ),
+    Rule(
+        fault=GPU_DRIVER_HANG,
+        when=(Limit(metric("agent.collect.ok"), 0, 1, above=False),),
+        says="the driver of the GPUs on {place} cannot be asked any more: nobody knows how they are",
+        cleared="the driver of the GPUs on {place} answers again",
+        hold=Hold(2),
+        clear=Hold(2),
+        scope=Scope.RUN,  # without one somebody may be changing the driver
+        turned=True,
+        never={"collector": "(?!gpu$).*"},
     ),
 )
