@@ -85,6 +85,7 @@ def hurt(plan: Plan, stack: stacks.Stack, pager: Pager, say: Say, pause: Pause) 
                 end = _follow(watch, plan, subject, say, pause)
                 _await_told(store, run, pause)
                 watch.look()  # what came while the training was finishing
+                watch.tell()
                 result = Result(plan, run, truth, losses=subject.losses)
                 _fill(result, watch, store, stack)
                 judge(result, end)
@@ -105,6 +106,7 @@ def _follow(watch: Watch, plan: Plan, subject: subjects.Subject, say: Say, pause
         say(f"             nothing finds {watch.truth.fault.name} yet: watching whether it is taken for something else")
         watch.until_found(lambda: subject.ended, min(UNSEEN_SECONDS, plan.timeout))
         watch.take_away()
+        watch.tell()
         return _end(True, plan, subject, say, pause)
     return _end(watch.until_resolved(lambda: subject.ended, plan.timeout), plan, subject, say, pause)
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 from pipeline.clock import utcnow
@@ -15,6 +15,7 @@ from surefoot.drill.pager import Pager, Received
 from surefoot.drill.plan import Pause, Say, Truth
 
 LOOK_SECONDS = 1.0
+SETTLED = timedelta(seconds=2)  # after which what else happened by then is known: milestones are told in the order of their times
 LATE = 30.0  # seconds after a run's end for which its last steps may still be on their way
 
 
@@ -33,11 +34,16 @@ class Watch:
     removed_at: datetime | None = None
     incident: IncidentTransition | None = None
     others: dict[str, str] = field(default_factory=dict)  # titles of further incidents, by id
-    told: dict[str, datetime] = field(default_factory=dict)
+    reached: dict[str, tuple[datetime, str]] = field(default_factory=dict)  # by milestone: when, and its words
+    told: set[str] = field(default_factory=set)
 
     def until_resolved(self, give_up: Callable[[], bool], seconds: float) -> bool:
         """Follow until the incident is resolved and its pages are out; False where that did not happen in time."""
-        deadline = time.monotonic() + seconds
+        over = self._followed(give_up, time.monotonic() + seconds)
+        self.tell()
+        return over
+
+    def _followed(self, give_up: Callable[[], bool], deadline: float) -> bool:
         while time.monotonic() < deadline:
             self.look()
             if self._page("trigger"):
@@ -55,13 +61,14 @@ class Watch:
         while not self.incident and not give_up() and time.monotonic() < deadline:
             self.pause(LOOK_SECONDS)
             self.look()
+        self.tell()
 
     def take_away(self) -> None:
         """Take the fault away, where that has not been done."""
         if self.remove and self.removed_at is None:
             how = self.remove()
             self.removed_at = utcnow()
-            self._tell("removed", self.removed_at, how)
+            self._reach("removed", self.removed_at, how)
 
     def pages(self) -> list[Received]:
         """The events that the pager got for this incident."""
@@ -92,22 +99,27 @@ class Watch:
         self.others = {r.incident: r.title for r in mine if r.incident != first}
         transitions = [r for r in mine if r.incident == first]
         self.incident = transitions[-1]
-        for at, milestone, text in sorted(milestones(transitions), key=lambda told: told[0]):
-            self._tell(milestone, at, text)
+        for at, milestone, text in milestones(transitions):
+            self._reach(milestone, at, text)
         for action in ("trigger", "resolve"):
             if page := self._page(action):
-                self._tell(f"paged ({action})", page.at, page.body.get("payload", {}).get("summary", "").partition(". ")[0])
+                self._reach(f"paged ({action})", page.at, page.body.get("payload", {}).get("summary", "").partition(". ")[0])
+        self.tell(utcnow() - SETTLED)
 
     def _same_place(self, i: IncidentTransition) -> bool:
         """Of a node's own incidents, one about the drill's fault where the drill brought it about."""
         located = self.truth.located
         return (i.fault, i.node, i.device) == (self.truth.fault.name, located.node, located.device)
 
-    def _tell(self, milestone: str, at: datetime, text: str) -> None:
-        if milestone in self.told:
-            return
-        self.told[milestone] = at
-        self.say(f"  +{(at - self.truth.injected_at).total_seconds():6.2f} s  {milestone:<16} {text}".rstrip())
+    def _reach(self, milestone: str, at: datetime, text: str) -> None:
+        self.reached.setdefault(milestone, (at, text))
+
+    def tell(self, until: datetime | None = None) -> None:
+        """Say what was reached and was not said yet, in the order of its times, as far as `until`."""
+        for milestone, (at, text) in sorted(self.reached.items(), key=lambda one: one[1][0]):
+            if milestone not in self.told and (until is None or at <= until):
+                self.told.add(milestone)
+                self.say(f"  +{(at - self.truth.injected_at).total_seconds():6.2f} s  {milestone:<16} {text}".rstrip())
 
 
 def milestones(transitions: Sequence[IncidentTransition]) -> Iterator[tuple[datetime, str, str]]:

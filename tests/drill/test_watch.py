@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.catalog.faults import RANK_CRASH
 from pipeline.records import IncidentTransition
+from surefoot.drill.pager import Pager, Received
+from surefoot.drill.plan import Located, Truth
 from surefoot.drill.stack import free_ports, merged
-from surefoot.drill.watch import milestones
+from surefoot.drill.watch import Watch, milestones
 
 T0 = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -69,6 +72,38 @@ def test_a_place_that_is_found_later_is_told_as_located_and_not_as_explained() -
     hung = replace(OPENED, fault="collective_hang", layer="communication", rank=None, located_at=None, title="No rank makes progress")
     stopped = replace(hung, at=at(2), fault="rank_stopped", layer="framework", rank=1, located_at=at(2))
     assert told(hung, stopped) == [(1, "detected", "No rank makes progress"), (2, "located", "framework, node n, rank 1")]
+
+
+class Rows:
+    """A store that holds an incident's transitions."""
+
+    def __init__(self, *transitions: IncidentTransition) -> None:
+        self.transitions = list(transitions)
+
+    def read(self, *_: object) -> list[IncidentTransition]:
+        return self.transitions
+
+
+def test_what_is_heard_of_late_is_still_told_in_the_order_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Resolved, and paged so, is known at once; that the run has caught up comes with its agent's next message."""
+    said: list[str] = []
+    clock = [at(8.2)]
+    monkeypatch.setattr("surefoot.drill.watch.utcnow", lambda: clock[0])
+    back = replace(OPENED, at=at(3), new_state="recovering", recovered_at=at(3))
+    over = replace(back, at=at(8), new_state="resolved", reason="recovered", resolved_at=at(8))
+    rows = Rows(OPENED, back, over)
+    pager = Pager()
+    pager.received.append(Received(at(8.1), "resolve", "i", {"payload": {"summary": "Resolved"}}))
+    truth = Truth(T0, "a", Located(RANK_CRASH.layer, "n", 1), "forward", RANK_CRASH)
+    watch = Watch(rows, pager, truth, "run", said.append, lambda seconds: None)  # type: ignore[arg-type]
+    monkeypatch.setattr("surefoot.drill.watch.run_incidents", lambda store, run: rows.transitions if run else [])
+    watch.look()
+    assert [line.split("s  ")[1].split("  ")[0] for line in said] == ["detected", "located", "restarted"]
+    rows.transitions.append(replace(over, at=at(8.4), caught_up_at=at(7.7)))
+    clock[0] = at(10.3)
+    watch.look()
+    assert [line.split("s  ")[1].split("  ")[0] for line in said[3:]] == ["caught up", "resolved", "paged (resolve)"]
+    pager.close()
 
 
 def test_a_drills_settings_leave_what_they_do_not_speak_of() -> None:
