@@ -1,7 +1,8 @@
 """What differs between two attempts, and which attempt is good enough to be compared with. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import SequenceMatcher
 from pathlib import PurePosixPath
@@ -148,6 +149,14 @@ def program(command: str) -> str:
     return PurePosixPath(script).name or module or (words[0] if words else "")
 
 
+def as_run(rows: Iterable[AttemptFacts], run: str) -> list[AttemptFacts]:
+    """The facts as they would be under the name `run`: that each run writes to a folder of its own name is no change."""
+    return [
+        replace(row, facts={n: re.sub(rf"(?<![\w.-]){re.escape(row.run)}(?![\w-])", lambda _: run, v) for n, v in row.facts.items()})
+        for row in rows
+    ]
+
+
 def same_folder(before: Facts, now: Facts) -> bool:
     """Whether two attempts were started in one folder, as far as that is known."""
     return FOLDER in before and before[FOLDER] == now.get(FOLDER)
@@ -172,6 +181,7 @@ _LOOK: Final[Mapping[str, str]] = {
     FactGroup.DRIVER: "Code and packages are the same, a driver is not: look there first.",
     FactGroup.ENVIRONMENT: "Code, packages and drivers are the same; the environment is not: look there first.",
     FactGroup.PLACE: "It ran with the same on other nodes: look at the nodes first.",
+    FactGroup.START: "It ran with the same, and began elsewhere: suspect the machines, the network or the data before the code.",
 }
 
 

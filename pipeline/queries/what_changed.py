@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pipeline.changed import Candidate, Changed, compared, last_good, merged, program, same_folder
+from pipeline.changed import Candidate, Changed, as_run, compared, last_good, merged, program, same_folder
 from pipeline.queries import sql
 from pipeline.queries.attempt_facts import attempt_facts
 from pipeline.queries.runs_before import EarlierRun, runs_before
@@ -32,7 +32,7 @@ def what_changed(store: Store, run: str, attempt: str) -> list[Changed]:
         good, why = _elsewhere(store, target)
     if good is None:
         return [Changed(run, target.attempt, None, (), why)]
-    before, now = attempt_facts(store, [good.attempt]), attempt_facts(store, [target.attempt])
+    before, now = as_run(attempt_facts(store, [good.attempt]), run), attempt_facts(store, [target.attempt])
     return [Changed(run, target.attempt, good, tuple(compared(before, now)), f"{good.attempt} is {why}.")]
 
 

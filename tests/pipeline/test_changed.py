@@ -301,6 +301,18 @@ def test_a_first_attempt_is_compared_with_the_run_of_the_same_command_before(lab
     assert found.reason == "a-1 is the last good attempt of an earlier run of the same command."
 
 
+def test_that_each_run_writes_to_a_folder_of_its_own_name_is_no_change(lab: Lab) -> None:
+    lab.run("kill-1c36eb", 0, "python train.py --out /data/kill-1c36eb")
+    lab.attempt("kill-1c36eb-1", 1, 50, code=0, facts={**OLD, "code.argv": "python train.py --out /data/kill-1c36eb --lr 1"})
+    lab.run("hang-917683", 60, "python train.py --out /data/hang-917683")
+    lab.attempt("hang-917683-1", 61, 0, code=1, facts={**OLD, "code.argv": "python train.py --out /data/hang-917683 --lr 1"})
+    found = lab.changed("hang-917683-1")
+    assert found.good and found.good.attempt == "kill-1c36eb-1" and "code.argv" not in names(found.differences)
+    lab.run("b", 90, "python train.py --out /data/b")
+    lab.attempt("b-1", 91, 0, code=1, facts={**OLD, "code.argv": "python train.py --out /data/b --lr 2"})
+    assert names(lab.changed("b-1").differences)[0] == "code.argv", "another option is"
+
+
 @pytest.mark.parametrize("folder", ["/work", "/elsewhere"])
 def test_else_with_a_run_of_the_same_program_in_the_same_folder(lab: Lab, folder: str) -> None:
     lab.run("a", 0, "torchrun train.py --lr 1")
