@@ -40,16 +40,16 @@ def run() -> Iterator[Result]:
 
 def _measured() -> Result:
     from exporters.collector import Reading, Site
-    from exporters.encode import accept, prometheus_text
+    from exporters.encode import PageText, accept
     from exporters.gpu.collector import GpuCollector
 
     collector = GpuCollector(Site("bench", probe_timeout=10.0))
-    now = datetime.now(UTC)
+    now, page = datetime.now(UTC), PageText()
 
     def ours() -> float:
         began = time.perf_counter()
         accepted, _ = accept(one for one in collector.collect(now) if isinstance(one, Reading))
-        text = prometheus_text(accepted)
+        text = page.of(accepted)
         took = time.perf_counter() - began
         assert text.count("surefoot_gpu_up{") == GPUS and text.count("surefoot_gpu_link_up{") == GPUS * LINKS
         return took

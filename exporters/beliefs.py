@@ -76,7 +76,11 @@ def believed_columns(family: Family, given: Mapping[str, Column]) -> tuple[tuple
 
 
 def _within(check: _Check, numbers: Sequence[float | int]) -> bool:
-    return isfinite(sum(numbers)) and check.low <= min(numbers) and max(numbers) <= check.high  # a sum with what is no number is none
+    """Whether all lie within the range. What is no number makes the sum none, too; where none is negative, none is above the sum."""
+    total = sum(numbers)
+    if not check.low <= min(numbers):
+        return False
+    return (check.low >= 0 and total <= check.high) or (isfinite(total) and max(numbers) <= check.high)
 
 
 def _each(family: Family, given: Mapping[str, float | int | None]) -> Believed:

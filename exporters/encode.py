@@ -1,9 +1,9 @@
 """Readings checked against the catalogue, and written as Prometheus text."""
 
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, partial
 from itertools import chain, count, repeat
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from exporters.beliefs import believed, believed_columns, picker
 from exporters.collector import Reading, Table
@@ -36,6 +36,9 @@ class Accepted(NamedTuple):
         return tuple(zip(self.metrics, self.numbers, strict=True))
 
 
+_ACCEPTED: Final[Callable[[tuple[Any, ...]], Accepted]] = partial(tuple.__new__, Accepted)  # as Accepted._make, in half the time
+
+
 def accept(observed: Iterable[Reading | Table]) -> tuple[list[Accepted], int]:
     """The readings fit to be sent, absent values left out; and how many values were rejected.
 
@@ -47,7 +50,9 @@ def accept(observed: Iterable[Reading | Table]) -> tuple[list[Accepted], int]:
     for one in observed:
         if isinstance(one, Table):
             whole = _whole(one)
-            if whole is not None and found.keys().isdisjoint(whole):
+            if whole is not None and not found:
+                found = whole
+            elif whole is not None and found.keys().isdisjoint(whole):
                 found.update(whole)
             else:
                 rejected += sum(_take(reading, found) for reading in one.readings())
@@ -80,8 +85,8 @@ def _whole(table: Table) -> dict[tuple[str, str], Accepted] | None:
     (metrics, columns), since_ns = believed, _ns(table.since)
     devices, labels = named
     numbers: Iterable[tuple[float | int, ...]] = zip(*columns, strict=True) if columns else repeat((), len(labels))
-    rows = map(Accepted, repeat(family), labels, repeat(metrics), numbers, repeat(since_ns))
-    return dict(zip(devices, rows, strict=True))
+    rows = zip(repeat(family), labels, repeat(metrics), numbers, repeat(since_ns), strict=False)
+    return dict(zip(devices, map(_ACCEPTED, rows), strict=True))
 
 
 def _ns(since: float | None) -> int:

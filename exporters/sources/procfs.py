@@ -209,11 +209,11 @@ def _counter(word: str) -> int | None:
     return value if value is not None and value < _WRAPPED else None
 
 
-def _counters(words: Sequence[str]) -> list[int | None]:
+def _counters(words: Sequence[str]) -> Sequence[int | None]:
     """Each of them; where all are plain numbers, as they nearly always are, in one go."""
     joined = "".join(words)
     if joined.isdigit() and joined.isascii() and len(joined) < _LONGEST and sum(numbers := [*map(int, words)]) < _WRAPPED:
-        return [*numbers]
+        return numbers
     return [_counter(word) for word in words]
 
 

@@ -37,7 +37,7 @@ def stop(settings: Settings, run: str, reason: str) -> None:
         raise InputError("--reason is empty: say why the run is stopped")
     known = next(iter(run_states(Store.connect(settings), 1, run)), None)
     if known is None:
-        raise InputError(f"no run is called {run}: the console's page Runs lists them ({settings.console.link}/run)")
+        raise InputError(f"no run is called {run}: the console's page Run lists them ({settings.console.link}/run)")
     if known.state != "started":
         raise InputError(f"run {run} is not in progress: it is {known.state}")
     asked = request(STOP_RUN.name, run, actor=who(), reason=reason)
