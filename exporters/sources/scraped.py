@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import requests
 from urllib3.exceptions import HTTPError
 
-from exporters.sources.web import why
+from exporters.sources.web import token, why
 from pipeline.clock import monotonic
 from pipeline.sizes import bound
 
@@ -26,8 +26,8 @@ def fetch(url: str, token_file: str, timeout: float, most: int, clock: Callable[
     if urlsplit(url).scheme == "file":
         return _from_file(unquote(urlsplit(url).path), most)
     headers = {"Accept": _ACCEPT}
-    if token_file:
-        headers["Authorization"] = "Bearer " + _from_file(token_file, _PIECE).strip()
+    if secret := token(token_file):
+        headers["Authorization"] = f"Bearer {secret}"
     until = clock() + timeout
     with requests.Session() as session:
         session.trust_env = False

@@ -9,6 +9,7 @@ from typing import Final
 import requests
 import urllib3.exceptions
 
+MOST_OF_TOKEN: Final = 1 << 16  # characters
 _WORDS: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (requests.Timeout, "no answer in time"),
     (urllib3.exceptions.TimeoutError, "no answer in time"),
@@ -24,6 +25,18 @@ _WORDS: Final[tuple[tuple[type[BaseException], str], ...]] = (
     (UnicodeError, "it holds bytes that are no text"),
     (json.JSONDecodeError, "the answer is no JSON"),
 )
+
+
+def token(path: str) -> str:
+    """The token in a file, read anew each time, as it may be replaced within the hour; "" where no file is named. Raises OSError that says
+    whose file it is."""
+    if not path:
+        return ""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as opened:
+            return opened.read(MOST_OF_TOKEN).strip()
+    except OSError as e:
+        raise OSError(f"the token cannot be read from {path}: {e.strerror}") from e
 
 
 def why(error: BaseException) -> str:

@@ -4,11 +4,12 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 import requests
 
-from exporters.sources.web import why
+from exporters.sources.web import token, why
 
 Answering = Callable[[bytes], int]
 
@@ -76,3 +77,12 @@ def test_what_is_not_known_is_told_by_its_kind_and_a_circle_of_causes_ends() -> 
     error.__context__ = ValueError("y")
     error.__context__.__context__ = error
     assert why(error) == "RuntimeError"
+
+
+def test_a_token_is_what_stands_in_its_file_and_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(" secret\n")
+    assert (token(str(tmp_path / "token")), token("")) == ("secret", "")
+    with pytest.raises(OSError, match=f"the token cannot be read from {tmp_path}/gone: No such file or directory"):
+        token(str(tmp_path / "gone"))
+    with pytest.raises(OSError, match=f"the token cannot be read from {tmp_path}: Is a directory"):
+        token(str(tmp_path))

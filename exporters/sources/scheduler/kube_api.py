@@ -11,13 +11,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import requests
 from urllib3.exceptions import HTTPError
 
-from exporters.sources.web import why
+from exporters.sources.web import token, why
 from pipeline.clock import monotonic
 from pipeline.sizes import bound
 
@@ -55,12 +54,12 @@ class Api:
 
     def list(self, path: str) -> Iterator[Object]:
         """The answers that together are the list at `path`. Raises OSError, Gone where it has aged between two of them."""
-        token = ""
+        more = ""
         while True:
-            answer = self._get(path, {"limit": str(PAGE), **({"continue": token} if token else {})})
+            answer = self._get(path, {"limit": str(PAGE), **({"continue": more} if more else {})})
             yield answer
-            token = _meta(answer, "continue")
-            if not token:
+            more = _meta(answer, "continue")
+            if not more:
                 return
 
     def watch(self, path: str, version: str) -> Iterator[Object]:
@@ -87,8 +86,8 @@ class Api:
     def _open(self, path: str, params: Mapping[str, str], silence: float) -> Iterator[requests.Response]:
         """The answer; the connection ends with it. Raises Gone, OSError for any status but 200, and what requests raises."""
         headers = {"Accept": "application/json"}
-        if self._token_file:
-            headers["Authorization"] = "Bearer " + Path(self._token_file).read_text(encoding="utf-8").strip()
+        if secret := token(self._token_file):
+            headers["Authorization"] = f"Bearer {secret}"
         how: dict[str, Any] = {"params": dict(params), "headers": headers, "timeout": (self._timeout, silence), "verify": self._verify}
         with requests.Session() as session:
             session.trust_env = False

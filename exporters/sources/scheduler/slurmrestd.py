@@ -4,7 +4,7 @@ import requests
 from urllib3.exceptions import HTTPError
 
 from exporters.sources.scheduler.slurm import MOST, Record, of_json
-from exporters.sources.web import why
+from exporters.sources.web import token, why
 from pipeline.sizes import bound
 
 
@@ -19,9 +19,8 @@ class Slurmrestd:
         headers = {"Accept": "application/json"}
         if self._user:
             headers["X-SLURM-USER-NAME"] = self._user
-        if self._token_file:
-            with open(self._token_file, encoding="utf-8") as file:
-                headers["X-SLURM-USER-TOKEN"] = file.read(1 << 16).strip()
+        if secret := token(self._token_file):
+            headers["X-SLURM-USER-TOKEN"] = secret
         try:
             with requests.Session() as session:
                 session.trust_env = False

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import requests
 from urllib3.exceptions import HTTPError
 
-from exporters.sources.web import why
+from exporters.sources.web import token, why
 from pipeline.sizes import bound
 
 _MOST: Final = 64 << 20  # bytes of an answer: a node with hundreds of pods gives some megabytes
@@ -48,7 +47,8 @@ def ask(door: Door) -> str | None:
     """The kubelet's summary as it came; None where no kubelet is named. Raises OSError that says why it cannot be had."""
     if not door.url:
         return None
-    headers = {"Authorization": f"Bearer {Path(door.token_file).read_text().strip()}"} if door.token_file else {}
+    secret = token(door.token_file)
+    headers = {"Authorization": f"Bearer {secret}"} if secret else {}
     with requests.Session() as session:
         session.trust_env = False  # no proxy: the token goes to the kubelet alone
         where = door.url.rstrip("/") + "/stats/summary"
