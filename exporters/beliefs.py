@@ -80,7 +80,7 @@ def _within(check: _Check, numbers: Sequence[float | int]) -> bool:
     total = sum(numbers)
     if not check.low <= min(numbers):
         return False
-    return (check.low >= 0 and total <= check.high) or (isfinite(total) and max(numbers) <= check.high)
+    return (check.low >= 0 and total <= check.high) or ((check.whole or isfinite(total)) and max(numbers) <= check.high)
 
 
 def _each(family: Family, given: Mapping[str, float | int | None]) -> Believed:

@@ -81,7 +81,7 @@ class Room:
 
 def checkup(settings: Settings) -> list[Check]:
     """Everything, in the order in which it is mended."""
-    token = _look_for_token(settings)
+    token, unusable = _look_for_token(settings)
     health = _look_at_ingest(f"{settings.ingest.endpoint}/healthz")
     asked = _look_at_ingest(f"{settings.ingest.endpoint}/v1/logs", token) if token and health.status else None
     begun = bool(settings.ingest.url) or token is not None or health.status is not None
@@ -91,7 +91,7 @@ def checkup(settings: Settings) -> list[Check]:
         of_settings(file_of(), settings),
         *_of_topology(settings.topology),
         of_ingest(settings.ingest.endpoint, health, begun),
-        of_token(token, asked, settings, begun),
+        of_token(token, asked, settings, begun, unusable),
         of_clock(health),
         of_agent(agent, _look_at_ingest(f"{agent}/healthz")),
         of_room("state folder", "state_dir", _look_at_room(settings.state_dir), STATE_ROOM),
@@ -143,8 +143,11 @@ def of_ingest(endpoint: str, health: Answered, begun: bool = True) -> Check:
     return Check("ingest", State.OK, endpoint)
 
 
-def of_token(token: str | None, asked: Answered | None, settings: Settings, begun: bool = True) -> Check:
-    """Whether ingest takes ours. It is told nothing: what it is sent has a form that it refuses after it has looked at the token."""
+def of_token(token: str | None, asked: Answered | None, settings: Settings, begun: bool = True, unusable: str = "") -> Check:
+    """Whether ingest takes ours. It is told nothing: what it is sent has a form that it refuses after it has looked at the token.
+    `unusable` says why one that is there cannot be used."""
+    if unusable:
+        return Check("token", State.NOT, unusable)
     copy = f"set ingest.token to ingest's, or copy the file ingest.token of its state folder to {settings.state_dir}"
     if token is None and not begun:
         return Check("token", State.NOTE, "there is none yet: surefoot up makes one here, a node of a cluster gets ingest's")
@@ -256,12 +259,14 @@ def _of_topology(path: str) -> Iterator[Check]:
 # --- what is looked at -------------------------------------------------------------------------
 
 
-def _look_for_token(settings: Settings) -> str | None:
-    """None where there is none."""
+def _look_for_token(settings: Settings) -> tuple[str | None, str]:
+    """None where there is none that can be used, and why not where there is one."""
     try:
-        return ingest_token(settings)
-    except OSError:
-        return None
+        return ingest_token(settings), ""
+    except FileNotFoundError:
+        return None, ""
+    except OSError as e:
+        return None, f"{e.filename} cannot be used: {e.strerror}"
 
 
 def _look_at_ingest(url: str, token: str = "") -> Answered:

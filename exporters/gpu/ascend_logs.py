@@ -40,18 +40,20 @@ class AscendLogCollector:
         offsets = {key.removeprefix(_AT): value for key, value in site.kept.items() if key.startswith(_AT)}
         self._logs = Plogs(site.settings.ascend_logs, offsets, only_new=_LOOKED not in site.kept)
         self._gone: set[str] = set()
-        self._there = False
+        self._absent = ""
         self._ranks = RankBook(site.ranks, site.proc)
         self._floods = Floods()
         self._sequence = 0
 
     def absent(self) -> str:
-        """No such folder."""
-        return "" if self._there else f"no logs of Ascend's libraries in {self._site.settings.ascend_logs}"
+        """No such folder, or one that nobody named and that is not ours to read."""
+        return self._absent
 
     def collect(self, now: datetime) -> Iterator[Event]:
-        """The errors since the last look. Raises OSError where the folder cannot be read; one that is not there is none."""
-        clock = monotonic()
+        """The errors since the last look. Raises OSError where the folder cannot be read; one that is not there is none, nor is the usual
+        one, which is root's, to an agent that is not root."""
+        settings, clock = self._site.settings, monotonic()
+        self._absent = ""
         self._ranks.look(clock)
         before = set(self._logs.offsets)
         try:
@@ -61,15 +63,20 @@ class AscendLogCollector:
                     if (one := self._floods.take(event, self._sequence, clock)) is not None:
                         yield one
         except FileNotFoundError:
-            self._there = False
+            self._absent = f"no logs of Ascend's libraries in {settings.ascend_logs}"
             return
-        self._there = True
+        except PermissionError:
+            if "ascend_logs" in settings.model_fields_set:
+                raise
+            self._absent = f"logs of Ascend's libraries in {settings.ascend_logs} would not be ours to read"
+            return
         self._gone = (self._gone | before) - self._logs.offsets.keys()
         yield from self._floods.due(clock)
 
     def kept(self) -> Mapping[str, int]:
         """How far each file was read; 0 for those that are gone."""
-        return {_LOOKED: 1, **{_AT + name: 0 for name in self._gone}, **{_AT + name: at for name, at in self._logs.offsets.items()}}
+        looked = {_LOOKED: 1} if self._logs.looked else {}
+        return {**looked, **{_AT + name: 0 for name in self._gone}, **{_AT + name: at for name, at in self._logs.offsets.items()}}
 
     def _events(self, name: str, lines: Sequence[Line], now: datetime) -> Iterator[Event]:
         together: dict[tuple[EventKind, str], list[Line]] = {}

@@ -37,7 +37,8 @@ class MetricMessages:
     """Encodes the readings of one collector, pass after pass."""
 
     def __init__(self, arranger: Arranger | None = None) -> None:
-        self._arrangers = [arranger or Arranger()]  # one for each message
+        self._whole = [arranger or Arranger()]  # of all readings, as others may want them laid out
+        self._parts: list[Arranger] = []  # one for each message where there are several
         self._messages: list[_Message] = []
 
     def encode(self, readings: Sequence[Accepted], at: datetime) -> list[bytes]:
@@ -45,13 +46,13 @@ class MetricMessages:
         whole = len(readings) <= DEVICES
         parts = [readings] if whole else [readings[i : i + DEVICES] for i in range(0, len(readings), DEVICES)]
         time = to_micros(at) * 1000
-        del self._arrangers[len(parts) :], self._messages[len(parts) :]
-        return [self._encoded(n, part, time) for n, part in enumerate(parts) if part]
+        del self._parts[0 if whole else len(parts) :], self._messages[len(parts) :]
+        self._parts += [Arranger() for _ in parts[len(self._parts) :] if not whole]
+        arrangers = self._whole if whole else self._parts
+        return [self._encoded(n, part, time, arrangers[n]) for n, part in enumerate(parts) if part]
 
-    def _encoded(self, n: int, part: Sequence[Accepted], time: int) -> bytes:
-        if n == len(self._arrangers):
-            self._arrangers.append(Arranger())
-        layout, numbers = self._arrangers[n].of(part)
+    def _encoded(self, n: int, part: Sequence[Accepted], time: int, arranger: Arranger) -> bytes:
+        layout, numbers = arranger.of(part)
         if n == len(self._messages):
             self._messages.append(_Message(layout))
         elif self._messages[n].layout is not layout:

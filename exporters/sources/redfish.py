@@ -71,7 +71,7 @@ class Redfish:
                 body = answer.raw.read(_ANSWER, decode_content=True)
                 if answer.status_code != 200:
                     raise OSError(f"the controller answers {answer.status_code} for {urlsplit(url).path}")
-        except (requests.RequestException, HTTPError) as e:
+        except (requests.RequestException, HTTPError, ValueError) as e:
             raise OSError(f"the controller at {self._base} does not answer: {why(e)}") from e
         try:
             found = json.loads(body)

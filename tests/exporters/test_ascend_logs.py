@@ -1,7 +1,8 @@
 """Errors in the logs of Ascend's libraries, in the form of CANN's documentation and of logs that users showed."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -87,6 +88,41 @@ def test_what_was_there_before_the_first_agent_is_history_and_the_next_agent_rea
     other = folder / "plog-5_1.log"
     write(other, line(TIMEOUT, pid=5))
     assert [(e.code, e.attrs["file"]) for e in told(make(kept))] == [("EI0002", NAME), ("EI0006", "plog-5_1.log")]
+
+
+def test_what_is_written_after_a_look_that_found_no_folder_is_new(tmp_path: Path, make: Make) -> None:
+    collector = make()
+    assert told(collector) == []
+    (tmp_path / "log/debug/plog").mkdir(parents=True)  # as the first process here does
+    write(tmp_path / "log/debug/plog" / NAME, line(TIMEOUT))
+    assert [event.code for event in told(collector)] == ["EI0006"]
+
+
+@contextmanager
+def kept_from_us(folder: Path) -> Iterator[None]:
+    """The folder as root's home is to an agent that is not root."""
+    folder.chmod(0)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        folder.chmod(0o700)
+
+
+def test_the_usual_folder_that_is_not_ours_to_read_is_no_fault_and_one_that_was_named_is(tmp_path: Path, folder: Path, make: Make) -> None:
+    write(folder / NAME, line(TIMEOUT))
+    usual = AscendLogCollector(Site("n", settings=AgentSettings.model_construct(set(), ascend_logs=tmp_path / "log")))
+    with kept_from_us(tmp_path / "log"):
+        assert told(usual) == []
+        assert usual.absent() == f"logs of Ascend's libraries in {tmp_path / 'log'} would not be ours to read"
+        with pytest.raises(PermissionError):
+            told(make())
+    assert usual.kept() == {}  # nobody has looked
+    assert told(usual) == [] and usual.absent() == ""  # what was there is history still
 
 
 def test_a_line_that_is_being_written_waits_for_its_end_and_a_file_that_began_anew_is_read_anew(folder: Path, make: Make) -> None:

@@ -258,3 +258,22 @@ def test_bytes_and_text_put_together_are_those_that_are_made_as_a_whole_pass_aft
         assert by_parser == {
             (prometheus_name(metric), dict(one.labels).get("disk", "")): value for one in accepted for metric, value in one.values
         }
+
+
+def test_readings_of_several_messages_are_laid_out_once_for_page_and_messages_alike() -> None:
+    """Each wants them in other portions, and neither may undo the other's layout."""
+    arranger = Arranger()
+    text, messages = PageText(arranger), MetricMessages(arranger)
+    layouts = []
+    for n in range(3):
+        accepted, _ = accept([disk(f"sd{device}", n, 1.5) for device in range(DEVICES + 1)])
+        text.of(accepted)
+        assert messages.encode(accepted, AT) == MetricMessages().encode(accepted, AT)
+        layouts.append(arranger.of(accepted)[0])
+    assert layouts[0] is layouts[1] is layouts[2]
+
+
+def test_a_number_beyond_all_floats_costs_no_other_of_its_table() -> None:
+    table = Table(DISK, [("n", "sda"), ("n", "sdb")], {"disk.reads": [10**400, 7]})
+    found, rejected = accept([table])
+    assert [one.numbers for one in found] == [(), (7,)] and rejected == 1

@@ -52,6 +52,12 @@ def test_a_kubelet_that_refuses_leads_elsewhere_or_is_away_is_said(httpserver: H
         kubelet.ask(replace(door, token_file="/nowhere/token"))
 
 
+def test_a_token_that_no_header_can_carry_is_told_as_an_error(tmp_path: Path) -> None:
+    (tmp_path / "token").write_bytes(b"s3cret\xff")
+    with pytest.raises(OSError, match="does not answer"):
+        kubelet.ask(Door("http://127.0.0.1:1", str(tmp_path / "token"), "", 5.0))
+
+
 @pytest.mark.parametrize("text", ["", "[]", "nonsense", "7", "[" * 100_000])
 def test_what_is_no_summary_is_refused_in_words(text: str) -> None:
     with pytest.raises(OSError):

@@ -122,3 +122,8 @@ def test_a_controller_drips_its_answer_no_longer_than_it_may(httpserver: HTTPSer
     httpserver.expect_request("/redfish/v1/Chassis").respond_with_handler(endless())  # type: ignore[arg-type]
     with pytest.raises(OSError, match="no JSON"):
         source(httpserver.url_for("")).read()
+
+
+def test_a_password_that_no_header_can_carry_is_told_as_an_error() -> None:
+    with pytest.raises(OSError, match=r"the controller at .* does not answer: "):
+        source("https://127.0.0.1:9", 1.0, user="admin", password="pass€").read()

@@ -25,6 +25,7 @@ from surefoot.checkup import (
     Check,
     Room,
     State,
+    checkup,
     of_clock,
     of_collector,
     of_ingest,
@@ -184,6 +185,12 @@ def test_an_ingest_that_answers_must_be_one_and_must_work(health: Answered, stat
 )
 def test_a_token_is_right_only_where_ingest_says_so(token: str | None, asked: Answered | None, state: str) -> None:
     assert of_token(token, asked, Settings()).state == state
+
+
+def test_a_token_that_is_there_and_cannot_be_used_is_not_called_absent(tmp_path: Path) -> None:
+    (tmp_path / "ingest.token").write_bytes(b"s3cret\xff")
+    found = {check.name: check for check in checkup(Settings(state_dir=tmp_path))}["token"]
+    assert found.state is State.NOT and found.said.startswith(f"{tmp_path / 'ingest.token'} cannot be used: ")
 
 
 @pytest.mark.parametrize(("ours", "state"), [(0.0, "ok"), (3.0, "ok"), (-3.0, "ok"), (3.1, "not"), (-3.1, "not")])

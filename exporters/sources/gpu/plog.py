@@ -62,9 +62,18 @@ class Plogs:
         """How far each file was read."""
         return self._offsets
 
+    @property
+    def looked(self) -> bool:
+        """Whether anybody has looked: what comes to be there from then on is new."""
+        return not self._only_new
+
     def read(self) -> Iterator[tuple[str, list[Line]]]:
         """The errors written since the last call, by file. Raises OSError where the folder cannot be read."""
-        found = self._files()
+        try:
+            found = self._files()
+        except FileNotFoundError:
+            self._only_new = False
+            raise
         self._offsets = {name: self._offsets[name] for name in found if name in self._offsets}
         for name, size in found.items():
             if name not in self._offsets:

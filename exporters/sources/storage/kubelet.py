@@ -58,7 +58,7 @@ def ask(door: Door) -> str | None:
                 body = bytes(answer.raw.read(_MOST + 1, decode_content=True))
                 if answer.status_code != 200:
                     raise OSError(f"the kubelet at {where} answered with status {answer.status_code}")
-        except (requests.RequestException, HTTPError) as e:
+        except (requests.RequestException, HTTPError, ValueError) as e:
             raise OSError(f"the kubelet at {where} does not answer: {why(e)}") from e
     if len(body) > _MOST:
         raise OSError(f"the kubelet at {where} answered with more than {bound(_MOST)}")
