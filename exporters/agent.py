@@ -101,7 +101,8 @@ class Agent:
         """Reads the rings a last time, sends what waits for at most STOP_WITHIN, and keeps how far it came; ends what collectors began."""
         self.turn(utcnow(), monotonic())
         self._sender.close(STOP_WITHIN)
-        self._cursors.settle(self._sender.settled)
+        for cursors in (self._cursors, self._kept_in):
+            cursors.settle(self._sender.settled)
         self._rings.close()
         close(self._runners, CLOSE_WITHIN)
         if self._textfile:
@@ -114,7 +115,7 @@ class Agent:
         if events:
             self._send_events(events)
             self._sender.flush()
-        self._kept |= outcome.kept
+        self._kept = {key: value for key, value in {**self._kept, **outcome.kept}.items() if value is not None}
         self._gpus = self._gpus | _gpus_in(outcome.readings)
         self._heard.add(outcome.name)
         if not outcome.error:

@@ -92,8 +92,8 @@ class Collector(Protocol):
 class Keeps(Protocol):
     """A collector that reads on where the agent before it had come to."""
 
-    def kept(self) -> Mapping[str, int]:
-        """How far it has come; the next agent finds it in `Site.kept`, once what was given before it is delivered."""
+    def kept(self) -> Mapping[str, int | None]:
+        """How far it has come; the next agent finds it in `Site.kept`, once what was given before it is delivered. None is forgotten."""
         ...
 
 

@@ -35,7 +35,7 @@ class Outcome:
     seconds: float
     error: str
     events: Sequence[Event] = ()
-    kept: Mapping[str, int] = field(default_factory=dict)
+    kept: Mapping[str, int | None] = field(default_factory=dict)
     foreign: Sequence[Foreign] = ()
     absent: str = ""
     source: str = ""
@@ -119,7 +119,7 @@ class Runner:
         events: list[Event] = []
         foreign: list[Foreign] = []
         readings: list[Accepted] = []
-        kept: Mapping[str, int] = {}
+        kept: Mapping[str, int | None] = {}
         rejected, absent, source = 0, "", ""
         try:
             if self._collector is None:

@@ -70,13 +70,13 @@ class AscendLogCollector:
                 raise
             self._absent = f"logs of Ascend's libraries in {settings.ascend_logs} would not be ours to read"
             return
-        self._gone = (self._gone | before) - self._logs.offsets.keys()
+        self._gone = before - self._logs.offsets.keys()
         yield from self._floods.due(clock)
 
-    def kept(self) -> Mapping[str, int]:
-        """How far each file was read; 0 for those that are gone."""
+    def kept(self) -> Mapping[str, int | None]:
+        """How far each file was read; None for those that are gone."""
         looked = {_LOOKED: 1} if self._logs.looked else {}
-        return {**looked, **{_AT + name: 0 for name in self._gone}, **{_AT + name: at for name, at in self._logs.offsets.items()}}
+        return {**looked, **{_AT + name: None for name in self._gone}, **{_AT + name: at for name, at in self._logs.offsets.items()}}
 
     def _events(self, name: str, lines: Sequence[Line], now: datetime) -> Iterator[Event]:
         together: dict[tuple[EventKind, str], list[Line]] = {}

@@ -136,7 +136,28 @@ def test_a_line_that_is_being_written_waits_for_its_end_and_a_file_that_began_an
     (folder / NAME).write_text(line(TIMEOUT, seconds=-1)[:-20] + "\n")
     assert len(told(collector)) == 1
     (folder / NAME).unlink()
-    assert told(collector) == [] and collector.kept()[f"plog/{NAME}"] == 0
+    assert told(collector) == [] and collector.kept()[f"plog/{NAME}"] is None
+
+
+def test_a_file_that_others_pushed_out_of_the_newest_is_read_on_where_it_was_and_never_from_its_beginning(folder: Path, make: Make) -> None:
+    collector = make()
+    told(collector)
+    write(folder / NAME, line(TIMEOUT))
+    assert len(told(collector)) == 1
+    os.utime(folder / NAME, (1, 1))
+    for n in range(plog.MOST_FILES):
+        write(folder / f"plog-5_{n}.log", line("fine", level="INFO", pid=5))
+    assert told(collector) == []
+    after = make(kept_by(collector))
+    assert told(after) == []
+    write(folder / NAME, line("fine", level="INFO"))
+    assert told(collector) == [] and told(after) == [], "its error was told before"
+    write(folder / NAME, line("EI0002: notify wait"))
+    assert [event.code for event in told(collector)] == [event.code for event in told(after)] == ["EI0002"]
+
+
+def kept_by(collector: AscendLogCollector) -> Mapping[str, int]:
+    return {key: value for key, value in collector.kept().items() if value is not None}
 
 
 def test_a_time_that_cannot_be_is_not_believed_and_a_flood_becomes_a_count(folder: Path, make: Make) -> None:

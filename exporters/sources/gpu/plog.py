@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
-MOST_FILES: Final = 256  # the newest; a process that writes has its own
+MOST_FILES: Final = 256  # those written last; a process that writes has its own
 MOST_BYTES: Final = 1 << 20  # of a file at once
 MAX_LINE: Final = 1 << 16  # a line that is longer is cut
 MAX_TEXT: Final = 1000  # characters of a text that are kept
@@ -56,6 +56,7 @@ class Plogs:
         self._folder = root / "debug/plog"
         self._offsets = dict(offsets)
         self._only_new = only_new  # what was there before anybody looked is history
+        self._aside: dict[str, int] | None = None  # how far those were read that are not among the newest; None before the first look
 
     @property
     def offsets(self) -> Mapping[str, int]:
@@ -70,11 +71,13 @@ class Plogs:
     def read(self) -> Iterator[tuple[str, list[Line]]]:
         """The errors written since the last call, by file. Raises OSError where the folder cannot be read."""
         try:
-            found = self._files()
+            found, others = self._files()
         except FileNotFoundError:
             self._only_new = False
             raise
-        self._offsets = {name: self._offsets[name] for name in found if name in self._offsets}
+        known = {**(self._aside or {}), **self._offsets}
+        self._aside = {name: known.get(name, size if self._aside is None else 0) for name, size in others.items()}
+        self._offsets = {name: known[name] for name in found if name in known}
         for name, size in found.items():
             if name not in self._offsets:
                 self._offsets[name] = size if self._only_new else 0
@@ -85,8 +88,8 @@ class Plogs:
                     yield name, lines
         self._only_new = False
 
-    def _files(self) -> dict[str, int]:
-        """Sizes by name, of the files that were written last."""
+    def _files(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Sizes by name: of the files that were written last, and of the others."""
         found: list[tuple[float, str, int]] = []
         with os.scandir(self._folder) as entries:
             for entry in entries:
@@ -94,7 +97,8 @@ class Plogs:
                     if _FILE.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                         stat = entry.stat(follow_symlinks=False)
                         found.append((stat.st_mtime, entry.name, stat.st_size))
-        return {name: size for _, name, size in sorted(found)[-MOST_FILES:]}
+        sizes = [(name, size) for _, name, size in sorted(found)]
+        return dict(sizes[-MOST_FILES:]), dict(sizes[:-MOST_FILES])
 
     def _more(self, name: str) -> list[Line]:
         with (self._folder / name).open("rb") as opened:
