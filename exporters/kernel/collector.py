@@ -104,6 +104,7 @@ class KernelCollector:
         self._ranks = RankBook(site.ranks, site.proc)
         self._teller = Teller(site, self._boot_id, self._ranks)
         self._floods = Floods()
+        self._floods_told = Floods()  # of what the driver tells: its numbers are no records of the log
         self._xids = xids or XidEvents()
 
     def absent(self) -> str:
@@ -127,6 +128,7 @@ class KernelCollector:
             yield from self._from_driver(now, clock)
             return
         self._xids.close()
+        yield from self._floods_told.due(clock)
         if log.saved:
             yield from self._whole(log, now, clock)
             return
@@ -142,9 +144,9 @@ class KernelCollector:
         for n, one in enumerate(self._xids.take() if self._site.kmsg == KMSG else ()):
             number = round(now.timestamp() * 1e6) + n  # no two records of two agents have the same
             record = KernelRecord(f"NVRM: Xid (PCI:{one.pci}): {one.xid}, told by the driver", number)
-            if (event := self._teller.event(record, now, RECEIVE)) and (whole := self._floods.take(event, number, clock)):
+            if (event := self._teller.event(record, now, RECEIVE)) and (whole := self._floods_told.take(event, number, clock)):
                 yield whole
-        yield from self._floods.due(clock)
+        yield from self._floods_told.due(clock)
 
     def _whole(self, log: Log, now: datetime, clock: float) -> Iterator[Event]:
         """What a saved file tells from where it was read last, to its end; nothing is held back there, as nothing more may come."""

@@ -371,3 +371,19 @@ def test_an_account_that_may_not_see_drivers_still_sees_nodes_and_one_that_goes_
         )
     )
     watch.close()
+
+
+def test_a_driver_whose_socket_stands_in_a_variable_is_known_and_its_version_is_no_sidecars_and_no_digest() -> None:
+    """As the manifests of EBS, EFS, vSphere, Trident and others have it."""
+    registrar = {
+        "image": "public.ecr.aws/eks-distro/kubernetes-csi/node-driver-registrar:v2.1.0-eks-1-18-13",
+        "args": ["--csi-address=$(ADDRESS)", "--kubelet-registration-path=$(DRIVER_REG_SOCK_PATH)", "--v=5"],
+        "env": [
+            {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+            {"name": "DRIVER_REG_SOCK_PATH", "value": "/var/lib/kubelet/plugins/efs.csi.aws.com/csi.sock"},
+        ],
+    }
+    for image, version in (("amazon/aws-efs-csi-driver:v2.0.1", "v2.0.1"), ("amazon/driver@sha256:" + "0a" * 32, "")):
+        told = {"spec": {"nodeName": "A", "containers": [registrar, {"image": image}]}, "status": {"containerStatuses": [{"ready": True}]}}
+        assert kube_csi.csi_pod(told) == CsiPod("efs.csi.aws.com", "a", ready=True, restarts=0, version=version)
+    assert kube_csi.csi_pod({"spec": {"nodeName": "a", "containers": [{**registrar, "env": []}]}}) is None

@@ -11,7 +11,9 @@ import pytest
 
 from exporters.collector import Site
 from exporters.kernel.collector import After, KernelCollector, Log
+from exporters.kernel.floods import BURST
 from exporters.sources.gpu.nvml_events import Told, XidEvents
+from exporters.sources.kernel.kmsg import Read
 from pipeline.records import Event
 
 AT = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -106,6 +108,40 @@ def test_without_the_kernels_log_an_xid_is_the_same_event_and_the_log_is_still_c
     assert (event.kind, event.code, event.device, event.severity) == ("xid", "79", "GPU-aa", "critical")
     assert event.message == "NVRM: Xid (PCI:00000000:3B:00.0): 79, told by the driver" and event.attrs["pci"] == "0000:3b:00.0"
     assert _all(collector, fails) == []
+
+
+def test_what_the_driver_told_says_nothing_of_how_far_a_log_was_read_that_can_be_read_later(tmp_path: Path) -> None:
+    """A flood that is still held back when the log's first records are read."""
+    (tmp_path / "sys/kernel/random").mkdir(parents=True)
+    (tmp_path / "sys/kernel/random/boot_id").write_text("boot-a")
+    (tmp_path / "kmsg").write_bytes(b"")
+    now = [100.0]
+    clear = [False]
+
+    def opener(path: Path, after: After) -> Log:
+        return Emptied(after(Emptied.cursor)) if clear[0] else refused(path, after)
+
+    collector = KernelCollector(Site("node1", proc=tmp_path), lambda: now[0], opener, Heard(*[Told("00000000:3B:00.0", 79)] * 9))
+    assert len(_all(collector, True)) == BURST
+    clear[0], now[0] = True, 131.0
+    assert list(collector.collect(AT)) == [] and collector.kept()["kernel.sequence"] == 42
+    now[0] = 170.0
+    (rest,) = collector.collect(AT)
+    assert rest.count == 9 - BURST and collector.kept()["kernel.sequence"] == 42
+
+
+class Emptied:
+    """A log of which the last record, the 41st, was read."""
+
+    saved, cursor, source = False, "kernel.sequence", "a log"
+
+    def __init__(self, after: int | None) -> None:
+        self.after = 41 if after is None else after
+
+    def read(self) -> Read:
+        return Read(())
+
+    def close(self) -> None: ...
 
 
 def _all(collector: KernelCollector, fails: bool) -> list[Event]:

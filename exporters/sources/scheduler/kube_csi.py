@@ -1,8 +1,8 @@
 """Kubernetes' drivers of volumes (CSI) by node, and volumes that nobody has any more. Pure; what is malformed is absent.
 
 A node's drivers stand in its CSINode (storage.k8s.io/v1). A driver's pod is known by its sidecar, which is told the driver's socket:
-`--kubelet-registration-path=/var/lib/kubelet/plugins/DRIVER/csi.sock`. Its version is the tag of the first image beside those of the
-sidecars, which Kubernetes itself publishes.
+`--kubelet-registration-path=/var/lib/kubelet/plugins/DRIVER/csi.sock`, or `=$(NAME)` of a variable that says so. Its version is the tag of
+the first image beside those of the sidecars, which Kubernetes itself publishes, and others under the same names.
 """
 
 import re
@@ -14,8 +14,9 @@ from exporters.sources.scheduler.kube_objects import Object, at, dicts, meta, te
 from pipeline.catalog.runs import unfit_node
 
 _SOCKET: Final = re.compile(r"--kubelet-registration-path[= ]\S*/([^/\s]{1,200})/[^/\s]+")
-_SIDECARS: Final = re.compile(r"(^|/)(sig-storage|k8scsi)/")
-_TAG: Final = re.compile(r":([\w][\w.-]{0,127})(@|$)")
+_VARIABLE: Final = re.compile(r"\$\(([A-Za-z_][\w.-]{0,200})\)")
+_SIDECARS: Final = re.compile(r"(^|/)((sig-storage|k8scsi)/|((csi-)?(node-)?driver-registrar|livenessprobe)([:@]|$))")
+_TAG: Final = re.compile(r"^[^@]*:(\w[\w.-]{0,127})(@|$)", re.ASCII)
 _ORPHANED: Final = ("Released", "Failed")
 _BINARY: Final = {f"{unit}i": 1 << 10 * n for n, unit in enumerate("KMGTPE", 1)}
 _UNITS: Final = {"": 1, **_BINARY, **{unit: 1000**n for n, unit in enumerate("kMGTPE", 1)}}
@@ -54,8 +55,7 @@ def csi_node(told: Object) -> Object:
 def csi_pod(told: Object) -> CsiPod | None:
     """A driver's pod; None of any other."""
     containers = [*dicts(at(told, "spec", "containers"))]
-    words = [text(word) for one in containers for key in ("args", "command") for word in _list(one.get(key))]
-    found = _SOCKET.search(" ".join(words))
+    found = _SOCKET.search(" ".join(word for one in containers for word in _words(one)))
     node = text(at(told, "spec", "nodeName")).lower()
     if not found or not node:
         return None
@@ -88,6 +88,14 @@ def size(quantity: Any) -> int | None:
     """Bytes of a quantity as Kubernetes writes them ("10Gi"), None where it is no whole one."""
     found = _SIZE.fullmatch(text(quantity))
     return int(found[1]) * _UNITS[found[2]] if found else None
+
+
+def _words(container: Object) -> Iterator[str]:
+    """The words of its command, with the values of the variables that it is given."""
+    values = {text(one.get("name")): text(one.get("value")) for one in dicts(container.get("env"))}
+    for key in ("command", "args"):
+        for word in _list(container.get(key)):
+            yield _VARIABLE.sub(lambda name: values.get(name[1]) or name[0], text(word))
 
 
 def _list(told: Any) -> Iterator[Any]:
