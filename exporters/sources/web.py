@@ -1,8 +1,11 @@
 """Why a call over HTTP was not answered, in a few words: the libraries wrap it three deep, and tell their own addresses with it."""
 
+import errno
 import http.client
 import json
+import os
 import ssl
+import stat
 from collections.abc import Iterator
 from typing import Final
 
@@ -33,6 +36,8 @@ def token(path: str) -> str:
     if not path:
         return ""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would be waited for
+            raise OSError(errno.EINVAL, "it is no file")
         with open(path, encoding="utf-8", errors="replace") as opened:
             return opened.read(MOST_OF_TOKEN).strip()
     except OSError as e:

@@ -1,5 +1,6 @@
 """Why a call was not answered, in words for a person, from real calls that fail."""
 
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -84,5 +85,8 @@ def test_a_token_is_what_stands_in_its_file_and_a_file_that_cannot_be_read_is_na
     assert (token(str(tmp_path / "token")), token("")) == ("secret", "")
     with pytest.raises(OSError, match=f"the token cannot be read from {tmp_path}/gone: No such file or directory"):
         token(str(tmp_path / "gone"))
-    with pytest.raises(OSError, match=f"the token cannot be read from {tmp_path}: Is a directory"):
+    with pytest.raises(OSError, match=f"the token cannot be read from {tmp_path}: it is no file"):
         token(str(tmp_path))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="it is no file"):
+        token(str(tmp_path / "pipe"))

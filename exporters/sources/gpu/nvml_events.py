@@ -38,7 +38,7 @@ class XidEvents:
         self._buffer = b""
 
     def take(self) -> list[Told]:
-        """What was told since the last call; never waits."""
+        """What was told since the last call; waits for nothing but the end of a child that has just ended."""
         if self._child is None:
             if self._clock() < self._begin_at:
                 return []
@@ -67,7 +67,7 @@ class XidEvents:
             self._child.wait(0.5)
         except subprocess.TimeoutExpired:
             self._child.returncode = 0
-        self._child = None
+        self._child, self._buffer = None, b""
 
 
 def _parsed(line: bytes) -> Told | None:
