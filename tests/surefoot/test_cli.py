@@ -10,6 +10,7 @@ import click
 import pytest
 
 from surefoot.cli import cli
+from surefoot.drill.stack import free_ports
 
 BARE = {k: v for k, v in os.environ.items() if not k.startswith("SUREFOOT_")}
 
@@ -68,7 +69,8 @@ def test_a_drill_into_a_folder_that_holds_something_is_refused(tmp_path: Path) -
 @pytest.mark.parametrize("command", ["store", "ingest", "jobs", "agent"])
 def test_a_state_folder_that_cannot_be_had_is_named_by_every_part(tmp_path: Path, command: str) -> None:
     (tmp_path / "file").touch()
-    done = surefoot(command, SUREFOOT_STATE_DIR=str(tmp_path / "file/state"))
+    ports = {f"SUREFOOT_{part}__PORT": str(port) for part, port in zip(("STORE", "INGEST", "AGENT"), free_ports(3), strict=True)}
+    done = surefoot(command, SUREFOOT_STATE_DIR=str(tmp_path / "file/state"), **ports)
     assert done.returncode == 2, done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert str(tmp_path / "file/state") in done.stderr
