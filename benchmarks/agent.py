@@ -3,9 +3,10 @@
 Against prometheus_client: 240 series of 30 disks out of /proc/diskstats, by the same reader; both make the page, ours the
 OTLP message too. Against Debian's prometheus-node-exporter: the same disks out of the same file; those disks against all that it
 shows of this machine as it is shipped; and then each with all that it observes of this machine, ours with its probing child. The peer
-is scraped over HTTP, and its CPU is the kernel's figure, which holds its answering over HTTP too, where ours is of making page and message. Figures are CPU time a series, and
-of everything also that of one whole pass against one whole scrape: where a machine has few devices our catalogue has few
-series, and a figure a series says little of what users pay. Memory is that of a process of each kind; one of ours collects 10,000 times.
+is scraped over HTTP, and its CPU is the kernel's figure, which holds its answering over HTTP too, where ours is of making page and
+message. Figures are CPU time a series, and of everything also that of one whole pass against one whole scrape: where a machine has few
+devices our catalogue has few series, and a figure a series says little of what users pay. Memory is that of a process of each kind; one
+of ours collects 10,000 times.
 """
 
 import os
